@@ -264,4 +264,14 @@ bool is_deferred(const Graph& graph, const Segment& segment, int weight_gradient
   return exists(before) ? exists(x) : !exists(activated);
 }
 
+std::vector<int> unshared_weight_gradients(const Graph& graph, const Segment& segment, uint32_t saved) {
+  const int first = static_cast<int>(graph.ops.size()) + segment.first_gradient_op;
+  std::vector<int> list;
+  for (int at = first; at < first + segment.gradient_op_count; at += fused_run(graph, at)) {
+    const int deferred = deferred_weight_gradient(graph, at);
+    if (deferred >= 0 && !is_deferred(graph, segment, deferred, saved)) list.push_back(deferred);
+  }
+  return list;
+}
+
 }  // namespace stw

@@ -27,12 +27,13 @@ void find_fused_ops(Graph& graph, Kernels kernels);
 // The number of ops that one instruction computes: `op` (an index of Graph::op) and the fused ops after it.
 int fused_run(const Graph& graph, int op);
 
-// Both functions are for a fused run of gradient ops that begins at `op` and contains GELU's gradient.
-// deferred_weight_gradient returns the weight gradient after the run that reads the same dy, or -1.
+// The first two functions are for a fused run of gradient ops that begins at `op` and contains GELU's
+// gradient. deferred_weight_gradient returns the weight gradient after the run that reads the same dy, or -1.
 // is_deferred returns whether that weight gradient shares a launch with the next one if the save-set is
 // `saved`. It does if all inputs of both weight gradients exist before the run. Otherwise it runs alone,
-// before the run.
+// before the run. unshared_weight_gradients returns the weight gradients of a segment that run alone.
 int deferred_weight_gradient(const Graph& graph, int op);
 bool is_deferred(const Graph& graph, const Segment& segment, int weight_gradient, uint32_t saved);
+std::vector<int> unshared_weight_gradients(const Graph& graph, const Segment& segment, uint32_t saved);
 
 }  // namespace stw

@@ -23,6 +23,7 @@ struct FeedForward {
   int first_gradient_op = 0, gradient_op_count = 0;  // in Graph::gradient_ops
   std::vector<int> inner, inner_gradients;           // tensors that only these ops read and write
   bool exists() const { return op_count > 0; }
+  bool operator==(const FeedForward&) const = default;
 };
 
 // A run of consecutive ops. A block's input is kept for the backward pass. The plan decides which other
@@ -43,6 +44,7 @@ struct Segment {
   std::vector<int> kept_with;
   uint32_t choice_of(uint32_t saved) const;  // `saved`, changed to obey `kept_with`
   FeedForward feed_forward;
+  bool operator==(const Segment&) const = default;
 };
 
 // The gradient of one use of a parameter by a forward op. Each use has a buffer of its own: in a shared

@@ -38,6 +38,7 @@ struct Attributes {
   float dropout = 0;
   std::array<int64_t, kernels::max_parts> columns{};  // adapter: the first column of each part in y
   uint32_t stream = 0;  // selects the random numbers of the op; if recomputed, it draws the same ones
+  bool operator==(const Attributes&) const = default;
 };
 
 struct Op {
@@ -49,6 +50,7 @@ struct Op {
   bool fused = false;
   // Of the gradients of ops on tables (Graph): the op adds to its outputs, which the micro-steps filled.
   bool accumulates = false;
+  bool operator==(const Op&) const = default;
 };
 
 // The input, or -1 if it is absent.

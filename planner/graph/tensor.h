@@ -141,6 +141,7 @@ struct Tensor {
   Initializer initializer = Initializer::none;
   float init_std = 0;
   WeightLayout layout;  // parameters: the order of their rows in files
+  bool operator==(const Tensor&) const = default;
 
   int64_t stride() const { return row_stride > 0 ? row_stride : shape.last(); }
   uint64_t bytes(int64_t samples) const {

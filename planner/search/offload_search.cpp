@@ -1,10 +1,9 @@
 #include "planner/search/offload_search.h"
 
 #include <algorithm>
-#include <set>
 
-#include "planner/base/check_in.h"
 #include "planner/program/inference.h"
+#include "planner/search/micro_batch_order.h"
 
 namespace stw {
 
@@ -25,11 +24,27 @@ uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64
   return sum;
 }
 
-OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offload)
+OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offload, uint64_t least_update)
     : context_(context),
       offload_(offload),
       arena_(std::make_shared<const Arena>(make_arena(context_.graph, context_.device.alignment, offload))),
+      update_(least_update),
       sizes_(context_.graph, arena_, context_.request.global_batch, context_.request.threads) {
+  for (size_t s = 0; s + 1 < context_.graph.segments.size(); ++s) {
+    const size_t kind = context_.segments.kind(arena_, s);
+    if (!runs_.empty() && runs_.back().first == kind) runs_.back().second += 1;
+    else runs_.push_back({kind, 1});
+  }
+  const uint64_t one = offloaded_input_bytes(context_.graph, offload, 1, context_.device.alignment);
+  for (int64_t m : context_.micro_batches) {
+    const uint64_t inputs = offloaded_input_bytes(context_.graph, offload, m, context_.device.alignment);
+    if (!offload.any() || size_add(arena_->host_bytes - one, inputs) <= context_.request.host_bytes)
+      micro_batches_.push_back(m);
+  }
+}
+
+OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offload)
+    : OffloadSearch(context, offload, 0) {
   const Program update = build_update(context_.graph, *arena_, context_.request.threads);
   const Program tables = build_tables(context_.graph, *arena_, context_.request.threads, false);
   const Program table_gradients = build_table_gradients(context_.graph, *arena_, context_.request.threads);
@@ -44,17 +59,6 @@ OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offloa
   for (const Program* p : {&update, &tables, &table_gradients, &evaluate_tables, &prefill, &decode})
     if (!p->instructions.empty())
       fixed_program_bytes_ = std::max(fixed_program_bytes_, live_bound(*p, context_.device.alignment));
-  for (size_t s = 0; s + 1 < context_.graph.segments.size(); ++s) {
-    const size_t kind = context_.segments.kind(arena_, s);
-    if (!runs_.empty() && runs_.back().first == kind) runs_.back().second += 1;
-    else runs_.push_back({kind, 1});
-  }
-  const uint64_t one = offloaded_input_bytes(context_.graph, offload, 1, context_.device.alignment);
-  for (int64_t m : context_.micro_batches) {
-    const uint64_t inputs = offloaded_input_bytes(context_.graph, offload, m, context_.device.alignment);
-    if (!offload.any() || size_add(arena_->host_bytes - one, inputs) <= context_.request.host_bytes)
-      micro_batches_.push_back(m);
-  }
 }
 
 std::vector<SegmentRun> OffloadSearch::runs(int64_t m,
@@ -72,11 +76,15 @@ std::vector<SegmentRun> OffloadSearch::runs(int64_t m,
 OffloadSearch::Choices& OffloadSearch::choices(int64_t m) {
   const auto known = choices_.find(m);
   if (known != choices_.end()) return known->second;
-  auto fixed_bytes = static_cast<int64_t>(arena_->gradients_end);
-  for (int t : context_.graph.all_inputs())
-    fixed_bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
   StackChoices stack(runs(m, &SegmentChoices::best_of_kind), offload_.any() ? tolerance : 0);
-  return choices_.emplace(m, Choices{std::move(stack), fixed_bytes}).first->second;
+  return choices_.emplace(m, Choices{std::move(stack), fixed_bytes(m)}).first->second;
+}
+
+int64_t OffloadSearch::fixed_bytes(int64_t m) const {
+  auto bytes = static_cast<int64_t>(arena_->gradients_end);
+  for (int t : context_.graph.all_inputs())
+    bytes += static_cast<int64_t>(round_up(context_.graph.at(t).bytes(m), context_.device.alignment));
+  return bytes;
 }
 
 Candidate OffloadSearch::candidate(int64_t m, const std::vector<SegmentRun>& runs,
@@ -113,64 +121,68 @@ uint64_t OffloadSearch::relaxed(int64_t m, uint64_t arena_bytes) {
 // that are possible only for some micro-batches do not change this. A micro-batch that is too small for tiles
 // of a size has no more rows than one such tile, so it needs no more bytes than the tile. A micro-batch that
 // is too large for them (most_tiles) only has fewer choices.
-std::vector<int64_t> OffloadSearch::fitting(uint64_t arena_bytes) {
-  if (fixed_program_bytes_ > arena_bytes) return {};
-  const auto end = std::partition_point(micro_batches_.begin(), micro_batches_.end(),
-                                        [&](int64_t m) { return fits(m, arena_bytes); });
-  return {micro_batches_.begin(), end};
+uint64_t OffloadSearch::least(const MicroBatches& range, uint64_t arena_bytes) {
+  const auto [entry, is_new] = least_.try_emplace(range);
+  std::vector<SegmentRun>& runs = entry->second;
+  if (is_new) {
+    for (const auto& [kind, count] : runs_) {
+      runs.push_back(context_.segments.least_of_kind(kind, range));
+      runs.back().count = count;
+    }
+    runs.push_back(context_.segments.least_of_head(*arena_, range));
+    Variant& head = runs.back().variants[0];
+    head.picoseconds = size_add(head.picoseconds, update_);
+  }
+  const auto bytes = static_cast<int64_t>(std::min<uint64_t>(arena_bytes, size_limit));
+  return relaxed_picoseconds(runs, bytes - fixed_bytes(range.fewest));
 }
 
 uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
-  uint64_t least = UINT64_MAX;
-  const std::vector<int64_t> list = fitting(arena_bytes);
-  for (size_t i = list.size(); i-- > 0;)
-    if (const uint64_t own = ops(list[i]); own < least) {
-      // UINT64_MAX if none of the best variants fit. Other variants may fit.
-      const uint64_t best = relaxed(list[i], arena_bytes);
-      least = std::min(least, best == UINT64_MAX ? own : best);
-    }
-  return least;
+  if (fixed_program_bytes_ > arena_bytes) return UINT64_MAX;
+  const auto of_range = [&](const MicroBatches& range) { return least(range, arena_bytes); };
+  const auto of_micro_batch = [&](int64_t m) {
+    if (!fits(m, arena_bytes)) return UINT64_MAX;
+    // UINT64_MAX if none of the best variants fit. Other variants may fit.
+    const uint64_t best = relaxed(m, arena_bytes);
+    return best == UINT64_MAX ? ops(m) : best;
+  };
+  return least_bound(context_.micro_batches, micro_batches_.size(),
+                     {of_range, [&](int64_t m) { return ops(m); }, of_micro_batch});
+}
+
+uint64_t OffloadSearch::quick_bound(const std::function<uint64_t(int64_t)>& arena_bytes) {
+  const auto of_range = [&](const MicroBatches& range) { return least(range, arena_bytes(range.most)); };
+  return least_bound(context_.micro_batches, micro_batches_.size(),
+                     {of_range, [&](int64_t m) { return ops(m); },
+                      [&](int64_t m) {
+                        return of_range({m, m});
+                      }});
 }
 
 std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat,
                                                                 uint64_t ahead) {
+  if (fixed_program_bytes_ > arena_bytes) return std::nullopt;
   struct Found {
     int64_t micro_batch;
     StackChoice choice;
   };
   std::vector<Found> best;  // all take the same time
   uint64_t bound = UINT64_MAX;
-  // The micro-batch with the smallest lower bound of the time comes first. At first the bound is the time of
-  // the ops, later that of the linear relaxation.
-  struct Node {
-    uint64_t picoseconds;
-    int64_t micro_batch;  // among equal times, the largest comes first
-    bool is_relaxed;
-    bool operator<(const Node& other) const {
-      return picoseconds != other.picoseconds ? picoseconds < other.picoseconds
-                                              : micro_batch > other.micro_batch;
-    }
-  };
-  std::set<Node> open;
-  for (int64_t m : fitting(arena_bytes)) open.insert({ops(m), m, false});
-  while (!open.empty()) {
-    check_in(1);
-    const Node node = *open.begin();
-    open.erase(open.begin());
-    const int64_t m = node.micro_batch;
+  const auto visit = [&](int64_t m, uint64_t) {
     // Equally fast choices are collected, too.
-    const uint64_t below = best.empty() ? to_beat : best[0].choice.picoseconds + 1;
-    if (node.picoseconds >= below) break;
-    if (!node.is_relaxed) {
-      open.insert({std::max(node.picoseconds, relaxed(m, arena_bytes)), m, true});
-      continue;
-    }
-    StackAnswer answer = choices(m).stack.fastest(limit_of(m, arena_bytes), below, ahead);
+    const auto below = [&] { return best.empty() ? to_beat : best[0].choice.picoseconds + 1; };
+    StackAnswer answer = choices(m).stack.fastest(limit_of(m, arena_bytes), below(), ahead);
     bound = std::min(bound, answer.bound_picoseconds);
-    if (!answer.choice) continue;
-    if (!best.empty() && answer.choice->picoseconds < best[0].choice.picoseconds) best.clear();
-    best.push_back({m, std::move(*answer.choice)});
-  }
+    if (answer.choice) {
+      if (!best.empty() && answer.choice->picoseconds < best[0].choice.picoseconds) best.clear();
+      best.push_back({m, std::move(*answer.choice)});
+    }
+    return below();
+  };
+  visit_micro_batches(context_.micro_batches, micro_batches_.size(),
+                      {[&](const MicroBatches& range) { return least(range, arena_bytes); },
+                       [&](int64_t m) { return ops(m); }, [&](int64_t m) { return relaxed(m, arena_bytes); }},
+                      to_beat, visit);
   if (best.empty()) return std::nullopt;
   // Takes the smallest peak of equally fast choices.
   std::optional<Candidate> answer;

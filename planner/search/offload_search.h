@@ -12,6 +12,7 @@
 // (best_of_kind). The plan with the fewest live bytes may use all variants.
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -50,12 +51,16 @@ struct SearchContext {
 class OffloadSearch {
  public:
   OffloadSearch(const SearchContext& context, const Offload& offload);
+  // Only for quick_bound. `least_update`: a lower bound of the update's picoseconds.
+  OffloadSearch(const SearchContext& context, const Offload& offload, uint64_t least_update);
 
   // The fastest plan whose arena takes at most this many bytes. Empty if no plan fits, or none takes less
   // time than `to_beat`.
   std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX);
   // A lower bound of the picoseconds of every plan within the bytes. UINT64_MAX if no plan fits.
   uint64_t bound(uint64_t arena_bytes);
+  // The same by fewer figures, for a limit arena_bytes(micro-batch) that grows with the micro-batch.
+  uint64_t quick_bound(const std::function<uint64_t(int64_t)>& arena_bytes);
   // A Pareto point: the fastest plan with at most this many live bytes; of equally fast plans the one with
   // the fewest. `ahead`: the caller will then ask for Pareto points that take up to this much more time.
   std::optional<Candidate> fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX,
@@ -88,8 +93,8 @@ class OffloadSearch {
   bool fits(int64_t micro_batch, uint64_t arena_bytes) {
     return fewest_live_bytes(micro_batch) <= arena_bytes;
   }
-  // The context's micro-batches for which the live bytes of some plan fit. Ascending.
-  std::vector<int64_t> fitting(uint64_t arena_bytes);
+  // A lower bound of `relaxed` for a range of micro-batches. UINT64_MAX if no plan with them fits.
+  uint64_t least(const MicroBatches& range, uint64_t arena_bytes);
   uint64_t update_picoseconds() const { return update_; }
 
  private:
@@ -106,6 +111,7 @@ class OffloadSearch {
   std::vector<SegmentRun> runs(int64_t micro_batch,
                                const SegmentRun& (SegmentChoices::*of_kind)(size_t, int64_t));
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
+  int64_t fixed_bytes(int64_t micro_batch) const;
   uint64_t fewest_live_bytes(int64_t micro_batch);
   // Bisects between the fewest live bytes and `high`. Returns the fastest of the tried Pareto points whose
   // arena fits.
@@ -123,6 +129,7 @@ class OffloadSearch {
   std::vector<std::pair<size_t, int64_t>> runs_;
   std::vector<int64_t> micro_batches_;  // those of the context that fit into the host memory
   std::map<int64_t, Choices> choices_;
+  std::map<MicroBatches, std::vector<SegmentRun>> least_;
   std::map<int64_t, uint64_t> fewest_live_bytes_;
   ArenaSizes sizes_;
   bool knows_smallest_ = false;

@@ -10,6 +10,21 @@
 
 namespace stw {
 
+// picoseconds · part / whole
+static uint64_t share_of(uint64_t picoseconds, int64_t part, int64_t whole) {
+  const auto product = static_cast<unsigned __int128>(picoseconds) * static_cast<unsigned __int128>(part);
+  return static_cast<uint64_t>(
+      std::min<unsigned __int128>(product / static_cast<uint64_t>(whole), size_limit));
+}
+
+uint64_t Pricing::least_in_step(uint64_t first, uint64_t next, const MicroBatches& range, uint64_t prices,
+                                int64_t global_batch) {
+  const int64_t steps = (global_batch + range.fewest - 1) / range.fewest;
+  const uint64_t sum = size_add(first, share_of(next, global_batch - range.most, range.most)),
+                 rounded_off = size_mul(2 * prices, static_cast<uint64_t>(steps));
+  return sum > rounded_off ? sum - rounded_off : 0;
+}
+
 Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
     : graph_(graph), device_(device), threads_(threads), classes_(segment_classes(graph)) {
   auto add = [&](int op, int ops) {
@@ -52,12 +67,14 @@ uint64_t Pricing::run(int first, int count, int64_t samples, int64_t rows) const
 }
 
 uint64_t Pricing::ops(int first, int count, int64_t samples) const {
+  const auto [entry, is_new] = ops_.try_emplace({first, count, samples}, 0);
+  if (!is_new) return entry->second;
   uint64_t sum = 0;
   for (int at = first, length; at < first + count; at += length) {
     length = fused_run(graph_, at);
     sum = size_add(sum, run(at, length, samples));
   }
-  return sum;
+  return entry->second = sum;
 }
 
 uint64_t Pricing::fused(int op, int64_t samples, int64_t rows) const {
@@ -65,17 +82,10 @@ uint64_t Pricing::fused(int op, int64_t samples, int64_t rows) const {
                              : run(op, 1, samples, rows);
 }
 
-uint64_t Pricing::unshared_launches(const Segment& segment, uint32_t saved, int64_t samples) const {
-  const int first = static_cast<int>(graph_.ops.size()) + segment.first_gradient_op;
-  uint64_t sum = 0;
-  for (int at = first; at < first + segment.gradient_op_count; at += fused_run(graph_, at)) {
-    const int deferred = deferred_weight_gradient(graph_, at);
-    if (deferred < 0 || is_deferred(graph_, segment, deferred, saved)) continue;
-    const uint64_t apart = size_add(run(deferred, 1, samples), run(deferred + 1, 1, samples)),
-                   together = run(deferred, 2, samples);
-    sum = size_add(sum, apart > together ? apart - together : 0);
-  }
-  return sum;
+uint64_t Pricing::unshared_launch(int weight_gradient, int64_t samples) const {
+  const uint64_t apart = size_add(run(weight_gradient, 1, samples), run(weight_gradient + 1, 1, samples)),
+                 together = run(weight_gradient, 2, samples);
+  return apart > together ? apart - together : 0;
 }
 
 uint64_t Pricing::program(const Program& program, bool overlap) const {
@@ -102,11 +112,12 @@ std::vector<int> Pricing::recomputed_ops(const Segment& segment, uint32_t saved)
   return {recomputed.begin(), recomputed.end()};
 }
 
-TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const {
+TilePrices Pricing::tiles(const Segment& segment, int64_t samples, int64_t tile_rows, bool even) const {
   const FeedForward& part = segment.feed_forward;
   const int64_t all = rows_in_tiles(graph_, segment);
   const Tiling tiling = tiling_of(samples * all, all, tile_rows);
   auto in_tiles = [&](const auto& price) {  // price(rows)
+    if (even) return share_of(price(tiling.rows), samples * all, tiling.rows);
     const uint64_t sum = size_mul(price(tiling.rows), static_cast<uint64_t>(tiling.count));
     if (tiling.short_count == 0) return sum;
     return size_add(sum, size_mul(price(tiling.short_rows), static_cast<uint64_t>(tiling.short_count)));
@@ -138,7 +149,9 @@ Pricing::Choice Pricing::choice(size_t s, uint32_t saved, int64_t tile_rows, int
   const Segment& segment = graph_.segments[s];
   const FeedForward& part = segment.feed_forward;
   const TilePrices tile = tile_rows > 0 ? tiles(segment, samples, tile_rows) : TilePrices{};
-  Choice c{0, size_add(size_add(tile.forward, tile.backward), unshared_launches(segment, saved, samples))};
+  Choice c{0, size_add(tile.forward, tile.backward)};
+  for (const int op : unshared_weight_gradients(graph_, segment, saved))
+    c.tiles = size_add(c.tiles, unshared_launch(op, samples));
   int before = -1;  // the op that ran last
   for (int i : recomputed_ops(segment, saved)) {
     const bool in_tiles = tile_rows > 0 && is_inner(part, graph_.ops[i].outputs[0]);

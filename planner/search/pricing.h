@@ -1,6 +1,7 @@
 // The time of plans by the cost model, in closed form: it equals the sum over a program's instructions, but
 // no program is built.
 #pragma once
+#include <compare>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -20,6 +21,12 @@ struct TilePrices {
   std::vector<uint64_t> ops, fused;
 };
 
+// All micro-batches from `fewest` to `most` samples.
+struct MicroBatches {
+  int64_t fewest, most;
+  auto operator<=>(const MicroBatches&) const = default;
+};
+
 // Not thread-safe: sums are kept for later calls.
 class Pricing {
  public:
@@ -31,6 +38,7 @@ class Pricing {
   uint64_t recompute(const Decisions& decisions, int64_t global_batch) const;
   // The part of a step's time that does not depend on save-sets and tiles.
   uint64_t fixed(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
+  uint64_t head(int64_t samples, int64_t chunks) const;  // of a micro-step
   // `fixed` without the update
   uint64_t micro_steps(int64_t micro_batch, int64_t chunks, int64_t global_batch) const;
   // A lower bound of the time of every plan: the time with the largest micro-batch that the request allows,
@@ -40,20 +48,27 @@ class Pricing {
   uint64_t program(const Program& program, bool overlap = false) const;
   uint64_t update() const { return update_; }  // all updates, if nothing is offloaded
   uint64_t instruction(const Instruction& instruction) const;
-  TilePrices tiles(const Segment& segment, int64_t samples, int64_t tile_rows) const;
+  // `even`: as if all rows were in tiles of equal rows, which is a lower bound.
+  TilePrices tiles(const Segment& segment, int64_t samples, int64_t tile_rows, bool even = false) const;
   uint64_t op(const Op& op, int64_t samples, int64_t rows = 0, int64_t elements = 0) const;  // 0 rows: all
   // `ops`: time of the ops [first, first + count) (see Graph::op) one after the other. `fused`: the time that
   // a fused op adds to the op before it.
   uint64_t ops(int first, int count, int64_t samples) const;
   uint64_t fused(int op, int64_t samples, int64_t rows = 0) const;
-  // The additional time of weight gradients that, with this save-set, do not share a kernel launch (fuse.h).
-  uint64_t unshared_launches(const Segment& segment, uint32_t saved, int64_t samples) const;
+  // The additional time of a weight gradient that does not share a launch (unshared_weight_gradients).
+  uint64_t unshared_launch(int weight_gradient, int64_t samples) const;
   // The sum of time(samples) over all micro-steps of a step.
   template <class F>
   static uint64_t over_micro_steps(int64_t global_batch, int64_t micro_batch, const F& time) {
     const uint64_t whole = size_mul(static_cast<uint64_t>(global_batch / micro_batch), time(micro_batch));
     return global_batch % micro_batch == 0 ? whole : size_add(whole, time(global_batch % micro_batch));
   }
+  // A lower bound of the time, in a whole step, of something that takes `next` in a micro-step of range.most
+  // samples, and `first` <= `next` in the first one. It holds for all micro-batches in the range, because
+  // fewer samples never take less time per sample. `prices`: the number of instructions in a micro-step; the
+  // time of each is rounded down by less than 2.
+  static uint64_t least_in_step(uint64_t first, uint64_t next, const MicroBatches& range, uint64_t prices,
+                                int64_t global_batch);
   const std::vector<int>& classes() const { return classes_; }  // one number a segment (segment_class.h)
 
  private:
@@ -61,7 +76,6 @@ class Pricing {
   uint64_t run(int first, int count, int64_t samples, int64_t rows = 0) const;
   uint64_t micro(int64_t samples, int64_t chunks) const;
   uint64_t body(int64_t samples) const;  // of a micro-step without the head
-  uint64_t head(int64_t samples, int64_t chunks) const;
   uint64_t logits_again(int64_t samples, int64_t chunks) const;
   // The additional time of a segment's save-set and tiles. `tiles` includes the time of launches that are not
   // shared.
@@ -81,6 +95,7 @@ class Pricing {
   std::vector<std::pair<size_t, uint64_t>> distinct_;
   // Sums that many candidates share.
   mutable std::map<int64_t, uint64_t> body_;
+  mutable std::map<std::tuple<int, int, int64_t>, uint64_t> ops_;  // by first op, number of ops, samples
   mutable std::map<std::pair<int64_t, int64_t>, uint64_t> head_;
   // By class, save-set, rows of a tile, samples.
   mutable std::map<std::tuple<int, uint32_t, int64_t, int64_t>, Choice> choice_;

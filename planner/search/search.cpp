@@ -98,7 +98,8 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   std::unique_ptr<SearchSpace> narrow;
   if (request.state_bits == 0 && optimizer_row(request.optimizer).has_8bit_states) {
     plan.states_reason = "32-bit states fit";
-    narrow = std::make_unique<SearchSpace>(source, numerics_of(request, 8), plan.request, *device);
+    narrow = std::make_unique<SearchSpace>(source, numerics_of(request, 8), plan.request, *device,
+                                           Effort::full, &wide);
     const uint64_t fastest_of_8 =
         narrow->pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
     if (!found || found->picoseconds > unlimited || found->picoseconds / 10 * 9 > fastest_of_8) {
@@ -131,6 +132,7 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
     found = fastest_of_smallest(smallest_space);
     plan.relaxations = relaxations(source, plan.request, *device, smallest_space, *found, arena_budget);
   }
+  found = chosen->with_bound(std::move(*found), plan.fits ? arena_budget : chosen->arena(found->decisions));
   fill_plan(plan, *chosen, *found, reserve, budget);
   const std::optional<Candidate> next =
       chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30));

@@ -17,6 +17,10 @@ constexpr int64_t dense_micro_batches = 1024;
 // or far too slow, so two steps are enough.
 constexpr int state_steps = 8, block_steps = 2;
 
+// If the gap is larger than this, further offload choices are tried, at most so many for each promising one.
+constexpr double gap_to_refine = 0.05;
+constexpr size_t most_refinements = 24;
+
 std::vector<int64_t> micro_batches(const Request& request) {
   const int64_t batch = request.global_batch;
   if (request.fused_update) return {batch};
@@ -48,13 +52,19 @@ std::vector<int> steps(int parts, int count) {
 
 SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
                          const DeviceProfile& device, Effort effort)
+    : SearchSpace(source, numerics, request, device, effort, nullptr) {}
+
+SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
+                         const DeviceProfile& device, Effort effort, const SearchSpace* like)
     : numerics_(numerics),
       effort_(effort),
       request_(request),
       device_(device),
       graph_(source(numerics)),
       pricing_(graph_, device, request.threads),
-      segments_(graph_, request, pricing_) {
+      segments_(like != nullptr && have_same_micro_steps(like->graph_, graph_)
+                    ? like->segments_
+                    : std::make_shared<SegmentChoices>(graph_, request, pricing_)) {
   micro_batches_ = micro_batches(request);
   std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
   std::sort(micro_batches_.begin(), micro_batches_.end());
@@ -62,14 +72,14 @@ SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, co
   if (request.recompute != Recompute::choose || !graph_.has_adapters() || is_empty()) return;
   full_recompute_request_ = request;
   full_recompute_request_->recompute = Recompute::full;
-  full_recompute_ = std::make_unique<SearchSpace>(source, numerics, *full_recompute_request_, device, effort);
+  full_recompute_ = std::make_unique<SearchSpace>(source, numerics, *full_recompute_request_, device, effort,
+                                                  like != nullptr ? like->full_recompute_.get() : nullptr);
 }
 
 void SearchSpace::list_choices() {
-  if (request_.host_bytes == 0) {
-    choices_.emplace_back();
-    return;
-  }
+  choices_.emplace_back();  // offloads nothing
+  if (request_.host_bytes == 0 || is_empty()) return;
+  bound_ = std::make_unique<OffloadBound>(context(), search_of(0));
   const int blocks = graph_.blocks();
   // States come first, then master weights. A byte of either costs the same time.
   std::vector<std::pair<int, int>> states;
@@ -79,11 +89,11 @@ void SearchSpace::list_choices() {
       if (n > 0) states.push_back({blocks + 1, n});
   const std::vector<int> part = steps(blocks, effort_ == Effort::full ? block_steps : 1);
   auto add = [&](std::pair<int, int> of_states, int inputs, int gradients, int weights) {
-    OffloadChoice choice;
-    choice.offload.parts = {of_states.first, of_states.second, gradients, weights, inputs};
-    choice.offload.overlap = device_.cuda && choice.offload.any();
-    measure(choice);
-    choices_.push_back(std::move(choice));
+    Offload offload;
+    offload.parts = {of_states.first, of_states.second, gradients, weights, inputs};
+    offload.overlap = device_.cuda && offload.any();
+    if (offload.any()) choices_.push_back({bound_->measure(offload), nullptr});
+    else choices_[0].figures = bound_->measure(offload);
   };
   // States are copied once a step, gradients and weights in every micro-step. So states come first.
   for (const auto& s : states)
@@ -92,61 +102,12 @@ void SearchSpace::list_choices() {
     for (int weights : part)
       for (int inputs : part)
         if (gradients > 0 || weights > 0) add(states.back(), inputs, gradients, weights);
-  // A cell contains all plans between two offload choices: from one number of states up to the next, with any
-  // numbers of the other parts.
-  for (size_t s = 0; s + 1 < states.size(); ++s) {
-    OffloadChoice upper;
-    upper.offload.parts = {states[s + 1].first, states[s + 1].second, blocks, blocks, blocks};
-    measure(upper);
-    cells_.push_back({s * part.size(), std::move(upper)});
-  }
-}
-
-void SearchSpace::measure(OffloadChoice& choice) const {
-  const Arena arena = make_arena(graph_, device_.alignment, choice.offload);
-  choice.resident_bytes = arena.gradients_end;
-  choice.host_bytes = arena.host_bytes - offloaded_input_bytes(graph_, choice.offload, 1, device_.alignment);
-  for (const Buffer& b : arena.host) {
-    const Role role = graph_.at(b.tensor).role;
-    if (role != Role::activation) choice.update_bytes = size_add(choice.update_bytes, b.bytes);
-    if (role == Role::gradient) choice.gradient_bytes = size_add(choice.gradient_bytes, b.bytes);
-  }
 }
 
 OffloadSearch& SearchSpace::search_of(size_t choice) {
   OffloadChoice& c = choices_[choice];
-  if (!c.search)
-    c.search = std::make_unique<OffloadSearch>(
-        SearchContext{graph_, request_, device_, pricing_, segments_, micro_batches_, effort_}, c.offload);
+  if (!c.search) c.search = std::make_unique<OffloadSearch>(context(), c.figures.offload);
   return *c.search;
-}
-
-uint64_t SearchSpace::copying(OpKind kind, uint64_t bytes) const {
-  return bytes == 0 ? 0 : op_picoseconds(device_, kind, Peak::fp32, request_.threads, {0, bytes});
-}
-
-uint64_t SearchSpace::least_update(const OffloadChoice& choice) {
-  // The update reads gradients and does not write them. It reads and writes all other tensors.
-  const uint64_t fetches = copying(OpKind::fetch, choice.update_bytes),
-                 ops = search_of(0).update_picoseconds();
-  const uint64_t stores = copying(OpKind::store, choice.update_bytes - choice.gradient_bytes);
-  return device_.cuda ? std::max({ops, fetches, stores}) : size_add(ops, size_add(fetches, stores));
-}
-
-uint64_t SearchSpace::bound(const OffloadChoice& lower, const OffloadChoice& upper, uint64_t arena_bytes) {
-  if (lower.host_bytes > request_.host_bytes) return UINT64_MAX;
-  OffloadSearch& plain = search_of(0);
-  const uint64_t ops = plain.update_picoseconds(), update = least_update(lower);
-  const uint64_t saved = choices_[0].resident_bytes - upper.resident_bytes;
-  uint64_t least = UINT64_MAX;
-  for (size_t i = micro_batches_.size(); i-- > 0;) {
-    const int64_t m = micro_batches_[i];
-    if (plain.ops(m) - ops + update >= least) continue;
-    const uint64_t inputs = offloaded_input_bytes(graph_, upper.offload, m, device_.alignment);
-    const uint64_t bytes = size_add(arena_bytes, size_add(saved, inputs));
-    if (plain.fits(m, bytes)) least = std::min(least, plain.relaxed(m, bytes) - ops + update);
-  }
-  return least;
 }
 
 std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes) {
@@ -181,8 +142,9 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
     micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());
   std::set<Node> open;  // `least`: picoseconds of a step
   for (size_t c = 0; c < choices_.size(); ++c)
-    if (choices_[c].host_bytes <= request_.host_bytes && choices_[c].resident_bytes <= arena_bytes)
-      open.insert({size_add(micro_steps, least_update(choices_[c])), c, BoundFrom::sums});
+    if (const OffloadFigures& f = choices_[c].figures;
+        f.host_bytes <= request_.host_bytes && f.resident_bytes <= arena_bytes)
+      open.insert({size_add(micro_steps, bound_->least_update(f)), c, BoundFrom::sums});
   std::optional<Candidate> best;
   size_t best_choice = 0;
   while (!open.empty()) {
@@ -190,9 +152,10 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
     open.erase(open.begin());
     if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
     if (best && least == best->picoseconds && c > best_choice) continue;
-    if (from == BoundFrom::sums)
-      open.insert(
-          {std::max(least, bound(choices_[c], choices_[c], arena_bytes)), c, BoundFrom::first_search});
+    if (from == BoundFrom::sums) {
+      const OffloadFigures& f = choices_[c].figures;
+      open.insert({std::max(least, bound_->of_cell(f, f, arena_bytes)), c, BoundFrom::first_search});
+    }
     if (from == BoundFrom::first_search)
       open.insert({std::max(least, search_of(c).bound(arena_bytes)), c, BoundFrom::own_search});
     if (from != BoundFrom::own_search) continue;
@@ -209,18 +172,62 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
   const Candidate& least = smallest_without_full_recompute();
   if (arena(least.decisions) <= arena_bytes && (!best || least.picoseconds < best->picoseconds)) best = least;
   if (!best) return best;
-  best->bound_picoseconds = best->picoseconds;
-  for (const auto& [lower, upper] : cells_)
-    best->bound_picoseconds = std::min(best->bound_picoseconds, bound(choices_[lower], upper, arena_bytes));
+  best->bound_picoseconds = 0;
   return best;
+}
+
+Candidate SearchSpace::with_bound(Candidate best, uint64_t arena_bytes) {
+  if (!bound_) return best;
+  const auto [bound, promising] = bound_->of_all(arena_bytes, best.picoseconds);
+  const auto enough = static_cast<uint64_t>(static_cast<double>(best.picoseconds) * (1 - gap_to_refine));
+  for (const OffloadBound::Corner& corner : promising)
+    if (bound < enough) refine(corner, arena_bytes, best);
+  if (full_recompute_) best = full_recompute_->with_bound(std::move(best), arena_bytes);
+  else best.bound_picoseconds = best.picoseconds;
+  best.bound_picoseconds = std::min(bound, best.bound_picoseconds);
+  return best;
+}
+
+bool SearchSpace::improves(const OffloadBound::Corner& to, uint64_t arena_bytes, Candidate& best) {
+  const Offload offload = bound_->offload(to);
+  if (std::any_of(choices_.begin(), choices_.end(),
+                  [&](const OffloadChoice& c) { return c.figures.offload == offload; }) ||
+      bound_->of_cell_by_search(to, to, arena_bytes) >= best.picoseconds)
+    return false;
+  // It stays on the list, so that a looser budget gets no slower plan.
+  choices_.push_back({bound_->measure(offload), nullptr});
+  std::optional<Candidate> found = search_of(choices_.size() - 1).fastest(arena_bytes, best.picoseconds);
+  if (!found) return false;
+  best = std::move(*found);
+  return true;
+}
+
+void SearchSpace::refine(const OffloadBound::Corner& promising, uint64_t arena_bytes, Candidate& best) {
+  const size_t most_choices = choices_.size() + most_refinements;
+  const auto tries = [&](const OffloadBound::Corner& to) {
+    return choices_.size() < most_choices && improves(to, arena_bytes, best);
+  };
+  const OffloadBound::Corner from = bound_->corner(best.decisions.offload);
+  for (int quarters = 4; quarters > 0; --quarters) {
+    OffloadBound::Corner to = from;
+    for (size_t d = 0; d < to.size(); ++d) to[d] += (promising[d] - from[d]) * quarters / 4;
+    tries(to);
+  }
+  for (const int step : {4, -4, 2, -2, 1, -1})
+    for (size_t d = 0; d < OffloadBound::dimensions; ++d)
+      for (;;) {
+        OffloadBound::Corner to = bound_->corner(best.decisions.offload);
+        to[d] = std::clamp(to[d] + step, 0, bound_->most_parts(d));
+        if (!tries(to)) break;
+      }
 }
 
 const Candidate& SearchSpace::smallest_without_full_recompute() {
   if (smallest_without_full_recompute_) return *smallest_without_full_recompute_;
   std::set<Node> open;  // `least`: live bytes; at first the resident bytes
   for (size_t c = 0; c < choices_.size(); ++c)
-    if (choices_[c].host_bytes <= request_.host_bytes)
-      open.insert({choices_[c].resident_bytes, c, BoundFrom::sums});
+    if (choices_[c].figures.host_bytes <= request_.host_bytes)
+      open.insert({choices_[c].figures.resident_bytes, c, BoundFrom::sums});
   uint64_t least = UINT64_MAX;
   size_t choice = 0;
   while (!open.empty()) {
@@ -243,7 +250,7 @@ const Candidate& SearchSpace::smallest_without_full_recompute() {
 
 uint64_t SearchSpace::arena(const Decisions& decisions) {
   for (size_t c = 0; c < choices_.size(); ++c)
-    if (choices_[c].offload == decisions.offload) return search_of(c).arena(decisions);
+    if (choices_[c].figures.offload == decisions.offload) return search_of(c).arena(decisions);
   return programs(decisions).arena_bytes;
 }
 

@@ -7,10 +7,8 @@
 // of its own (OffloadSearch), which runs only if it might win. The fastest answer of these searches wins.
 // Among equally fast answers, the one of the first offload choice wins, because it offloads less.
 //
-// The bound on the time also covers plans that offload numbers of parts between those on the list. Such a
-// plan lies in a cell, between the cell's lower choice and the next choice of states. It has at least as many
-// states in host memory as the lower choice, so it copies at least as much. It has fewer states there than
-// the next choice, so it saves at most those states plus everything else that can be offloaded.
+// The bound on the time also covers plans that offload numbers of parts that are not on the list
+// (offload_bound.h).
 //
 // In a model with adapters, blocks always keep the adapters' narrow tensors (limit_adapter_choices). Plans
 // whose blocks keep nothing at all are in a second search space (full_recompute_). They need fewer bytes, and
@@ -23,7 +21,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/search/offload_search.h"
+#include "planner/search/offload_bound.h"
 
 namespace stw {
 
@@ -31,9 +29,16 @@ class SearchSpace {
  public:
   SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
               const DeviceProfile& device, Effort effort = Effort::full);
+  // Shares the variants of segments with a space whose micro-steps are the same, if they are. That space and
+  // its request must live at least as long as this one.
+  SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
+              const DeviceProfile& device, Effort effort, const SearchSpace* like);
 
-  // The fastest plan whose arena takes at most this many bytes. Empty if none fits.
+  // The fastest plan whose arena takes at most this many bytes. Empty if none fits. If tensors may lie in
+  // host memory, it has no bound yet: bound_picoseconds is 0.
   std::optional<Candidate> fastest(uint64_t arena_bytes);
+  // An answer of fastest() with its bound, or a faster plan if bounds show where to look for one.
+  Candidate with_bound(Candidate best, uint64_t arena_bytes);
   // Whether every micro-batch is too large: its tensors would take more than 2^56 bytes.
   bool is_empty() const { return micro_batches_.empty(); }
   // The plan with the smallest arena. Requires that the space is not empty.
@@ -54,19 +59,22 @@ class SearchSpace {
  private:
   // An offload choice, and its search, which is made when it is needed.
   struct OffloadChoice {
-    Offload offload;
-    uint64_t resident_bytes = 0;  // resident bytes of the arena, without any program
-    uint64_t host_bytes = 0;      // without block inputs
-    uint64_t update_bytes = 0;    // the part of host_bytes that the update copies
-    uint64_t gradient_bytes = 0;  // the part of update_bytes that the update only reads
+    OffloadFigures figures;
     std::unique_ptr<OffloadSearch> search;
   };
+  SearchContext context() {
+    return {graph_, request_, device_, pricing_, *segments_, micro_batches_, effort_};
+  }
   void list_choices();
-  void measure(OffloadChoice& choice) const;
   // fastest() and smallest() without the plans of full_recompute_.
   std::optional<Candidate> fastest_without_full_recompute(uint64_t arena_bytes);
   const Candidate& smallest_without_full_recompute();
   OffloadSearch& search_of(size_t choice);
+  // Tries a choice that is not on the list. Whether it gives a faster plan than `best`, which it then
+  // becomes.
+  bool improves(const OffloadBound::Corner& to, uint64_t arena_bytes, Candidate& best);
+  // Tries choices between that of `best` and another one, and then the neighbours of the best.
+  void refine(const OffloadBound::Corner& promising, uint64_t arena_bytes, Candidate& best);
   // How the bound of a node was computed. sums: from sums of times or bytes. first_search: by the relaxation
   // in the search that offloads nothing. own_search: by the choice's own search.
   enum class BoundFrom { sums, first_search, own_search };
@@ -79,11 +87,6 @@ class SearchSpace {
     BoundFrom from;
     auto operator<=>(const Node&) const = default;
   };
-  uint64_t least_update(const OffloadChoice& choice);  // lower bound of the update's picoseconds
-  // A lower bound of the picoseconds of plans that copy at least as much as `lower`, and save at most as many
-  // bytes as `upper`.
-  uint64_t bound(const OffloadChoice& lower, const OffloadChoice& upper, uint64_t arena_bytes);
-  uint64_t copying(OpKind kind, uint64_t bytes) const;  // picoseconds
 
   Numerics numerics_;
   Effort effort_;
@@ -91,15 +94,10 @@ class SearchSpace {
   const DeviceProfile& device_;
   Graph graph_;
   Pricing pricing_;
-  SegmentChoices segments_;
-  std::vector<int64_t> micro_batches_;  // ascending
-  std::vector<OffloadChoice> choices_;  // the first one offloads nothing
-  // The plans between choices_[lower] and `upper`.
-  struct Cell {
-    size_t lower;
-    OffloadChoice upper;
-  };
-  std::vector<Cell> cells_;
+  std::shared_ptr<SegmentChoices> segments_;
+  std::vector<int64_t> micro_batches_;   // ascending
+  std::vector<OffloadChoice> choices_;   // the first one offloads nothing
+  std::unique_ptr<OffloadBound> bound_;  // if tensors may lie in host memory
   std::optional<Candidate> smallest_without_full_recompute_, smallest_;
   std::optional<Request> full_recompute_request_;
   // Plans whose blocks keep nothing; null if this space contains them.

@@ -7,6 +7,21 @@ namespace stw {
 // If a kind with copies has more variants than this, only the best ones are used.
 static constexpr size_t most_variants_with_copies = 32;
 
+bool have_same_micro_steps(const Graph& a, const Graph& b) {
+  if (a.fuses_updates() || b.fuses_updates() || a.ops != b.ops || a.gradient_ops != b.gradient_ops ||
+      a.segments != b.segments || a.tile_rows != b.tile_rows || a.inputs.of != b.inputs.of ||
+      a.compute != b.compute || a.kernels != b.kernels || a.attention != b.attention || a.exact != b.exact ||
+      a.sequence != b.sequence || a.values_at_once != b.values_at_once || a.preference != b.preference)
+    return false;
+  const auto are_equal = [&](const std::vector<int>& tensors) {
+    return std::all_of(tensors.begin(), tensors.end(), [&](int t) { return t < 0 || a.at(t) == b.at(t); });
+  };
+  for (const std::vector<Op>* ops : {&a.ops, &a.gradient_ops})
+    for (const Op& op : *ops)
+      if (!are_equal(op.inputs) || !are_equal(op.outputs)) return false;
+  return true;
+}
+
 SegmentChoices::Place SegmentChoices::place(const Arena& arena, size_t s) const {
   const Segment& segment = graph_.segments[s];
   Place p{pricing_.classes()[s]};
@@ -28,14 +43,13 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
   const auto [entry, is_new] = kinds_.try_emplace(key, profiles_.size());
   const bool has_copies = std::any_of(key.begin(), key.end(), [](const Place& p) { return p.on_host != 0; });
   if (!is_new) return entry->second;
-  const auto [traced, is_new_place] = traced_.try_emplace(key[0]);
-  if (is_new_place) {
-    traced->second =
-        std::make_shared<const SegmentProfile>(graph_, *arena, s, request_.threads, request_.recompute);
+  auto traced = traced_.find(key[0]);
+  if (traced == traced_.end()) {
+    SegmentProfile profile(graph_, *arena, s, request_.threads, request_.recompute);
+    traced = traced_.try_emplace(key[0], Traced{std::move(profile), {}, {}}).first;
     arenas_.push_back(arena);
   }
-  profiles_.push_back(
-      {traced->second, neighbour_copies(graph_, *arena, s), arena->offload.any(), has_copies, {}, {}});
+  profiles_.push_back({&traced->second, neighbour_copies(graph_, *arena, s), has_copies, {}, {}, {}});
   return entry->second;
 }
 
@@ -44,17 +58,14 @@ const SegmentRun& SegmentChoices::of_kind(size_t kind, int64_t m) {
   const auto [entry, is_new] = p.at.try_emplace(m);
   SegmentRun& run = entry->second;
   if (!is_new) return run;
-  // A step has a first micro-step, further full ones, and possibly a shorter last one.
-  const int64_t batch = request_.global_batch, rest = batch % m;
-  const uint64_t next_steps = static_cast<uint64_t>(batch / m) - 1;
-  run.variants = p.profile->at(m, pricing_, p.copies, !p.offloads);
-  auto add = [&](int64_t samples, uint64_t steps) {
-    const std::vector<uint64_t> more = p.profile->times(m, samples, pricing_, p.copies);
-    for (size_t v = 0; v < more.size(); ++v)
-      run.variants[v].picoseconds = size_add(run.variants[v].picoseconds, size_mul(more[v], steps));
-  };
-  if (next_steps > 0) add(m, next_steps);
-  if (rest > 0) add(rest, 1);
+  const MicroSteps steps = MicroSteps::of(request_.global_batch, m);
+  const auto [own, is_new_size] = p.traced->own.try_emplace(m);
+  if (is_new_size) {
+    own->second = p.traced->profile.own_figures(steps, pricing_);
+    // With different neighbours' copies they serve several kinds.
+    if (p.has_copies) drop_dominated(own->second);
+  }
+  run.variants = p.traced->profile.variants(own->second, steps, pricing_, p.copies);
   normalise(run);
   return run;
 }
@@ -79,6 +90,39 @@ const SegmentRun& SegmentChoices::of_head(const Arena& arena, int64_t m) {
     head.variants.back().picoseconds = pricing_.micro_steps(m, chunks, request_.global_batch);
   }
   normalise(head);
+  return head;
+}
+
+const SegmentRun& SegmentChoices::least_of_kind(size_t kind, const MicroBatches& range) {
+  Profile& p = profiles_[kind];
+  const auto [entry, is_new] = p.least.try_emplace(range);
+  SegmentRun& run = entry->second;
+  if (!is_new) return run;
+  const auto [least, is_new_range] = p.traced->least.try_emplace(range);
+  if (is_new_range) {
+    least->second = p.traced->profile.least_figures(range, pricing_);
+    if (p.has_copies) drop_dominated(least->second);
+  }
+  run.variants =
+      p.traced->profile.least_variants(least->second, range, request_.global_batch, pricing_, p.copies);
+  normalise(run);
+  return run;
+}
+
+// More loss chunks take no less time than one.
+const SegmentRun& SegmentChoices::least_of_head(const Arena& arena, const MicroBatches& range) {
+  const auto [entry, is_new] = least_head_.try_emplace(range);
+  SegmentRun& head = entry->second;
+  if (!is_new) return head;
+  const std::vector<Variant>& all = of_head(arena, range.fewest).variants;
+  head.variants = {*std::min_element(all.begin(), all.end(),
+                                     [](const Variant& a, const Variant& b) { return a.peak < b.peak; })};
+  const uint64_t one = pricing_.head(range.most, 1),
+                 ops = static_cast<uint64_t>(graph_.segments.back().op_count +
+                                             graph_.segments.back().gradient_op_count);
+  head.variants[0].picoseconds =
+      Pricing::least_in_step(one, one, range, ops * largest_loss_chunks, request_.global_batch);
+  sum_up(head);
   return head;
 }
 

@@ -9,6 +9,10 @@
 
 namespace stw {
 
+// Whether micro-steps of both graphs run the same ops on the same tensors, so that SegmentChoices of one
+// graph serve the other too. Their updates may differ.
+bool have_same_micro_steps(const Graph& a, const Graph& b);
+
 class SegmentChoices {
  public:
   SegmentChoices(const Graph& graph, const Request& request, const Pricing& pricing)
@@ -26,6 +30,10 @@ class SegmentChoices {
   // The head's variants: numbers of loss chunks. `picoseconds` is the time of all micro-steps of a step,
   // without recompute.
   const SegmentRun& of_head(const Arena& arena, int64_t micro_batch);
+  // Lower bounds of of_kind and of_head for all micro-batches in a range. The time of a segment includes that
+  // of its ops, which of_kind counts in the head.
+  const SegmentRun& least_of_kind(size_t kind, const MicroBatches& range);
+  const SegmentRun& least_of_head(const Arena& arena, const MicroBatches& range);
 
  private:
   struct Place {
@@ -41,17 +49,24 @@ class SegmentChoices {
   const Request& request_;
   const Pricing& pricing_;
   std::map<std::array<Place, 3>, size_t> kinds_;  // key: the segment and its two neighbours
+  // What does not depend on neighbours.
+  struct Traced {
+    SegmentProfile profile;
+    std::map<int64_t, std::vector<OwnFigures>> own;  // by micro-batch
+    std::map<MicroBatches, std::vector<OwnFigures>> least;
+  };
   struct Profile {
-    std::shared_ptr<const SegmentProfile> profile;
+    Traced* traced;
     NeighbourCopies copies;
-    bool offloads;    // whether anything at all lies in host memory
     bool has_copies;  // whether a micro-step copies tensors of this segment, or others while it computes
     std::map<int64_t, SegmentRun> at, best;  // by micro-batch
+    std::map<MicroBatches, SegmentRun> least;
   };
   std::vector<Profile> profiles_;
-  std::map<Place, std::shared_ptr<const SegmentProfile>> traced_;  // by place; neighbours do not matter
+  std::map<Place, Traced> traced_;
   std::vector<std::shared_ptr<const Arena>> arenas_;  // kept alive because profiles refer to them
   std::map<int64_t, SegmentRun> head_;
+  std::map<MicroBatches, SegmentRun> least_head_;
 };
 
 }  // namespace stw

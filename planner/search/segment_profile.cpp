@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <span>
 
 #include "planner/base/check_in.h"
+#include "planner/graph/fuse.h"
 #include "planner/program/micro_builder.h"
 
 namespace stw {
@@ -107,8 +109,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::forward, true), Phase::forward);
   if (overlap) e.end_stage();
   Trace t;
-  t.saved = saved;
-  t.tiles = tiles;
+  t.saved = saved, t.tiles = tiles;
   t.forward_ops = e.instruction_count();
   // Arbitrary numbers of rows, which only serve to distinguish the tiles in the emitted program. `at` uses
   // the real numbers.
@@ -125,6 +126,7 @@ SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
   if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::backward, true), Phase::backward);
   if (overlap) e.end_stage();
   t.backward_ops = e.instruction_count();
+  t.unshared = unshared_weight_gradients(graph_, s, saved);
   builder.backward(segment_, saved, cut);
   for (int gradient : builder.pending()) e.hold(e.buffer_of(gradient));
   const Program p = e.finish(0);
@@ -198,8 +200,9 @@ SegmentProfile::Stage SegmentProfile::backward_stage(const Pricing& pricing, int
   return stage;
 }
 
-std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples, const Pricing& pricing,
-                                            const NeighbourCopies& copies, bool accumulate) const {
+void SegmentProfile::set_times(OwnFigures::Times OwnFigures::*which, const std::vector<Option>& options,
+                               int64_t samples, bool accumulate, Figures figures, const Pricing& pricing,
+                               std::vector<OwnFigures>& list) const {
   const Segment& s = graph_.segments[segment_];
   std::vector<uint64_t> prices, fused_prices;
   for (int i = s.first_op; i < s.first_op + s.op_count; ++i) {
@@ -207,91 +210,85 @@ std::vector<uint64_t> SegmentProfile::times(int64_t micro_batch, int64_t samples
     fused_prices.push_back(pricing.fused(i, samples));
   }
   std::map<int64_t, TilePrices> tile_prices;  // by rows of a tile
-  const bool overlap = arena_.offload.overlap;
-  const Stage forward = overlap ? forward_stage(pricing, samples, copies) : Stage{};
-  const Stage backward = overlap ? backward_stage(pricing, samples, copies, accumulate) : Stage{};
-  std::vector<uint64_t> list;
-  for (const auto& [trace, tile_rows] : options(micro_batch)) {
-    const Trace& t = *trace;
-    uint64_t time = pricing.unshared_launches(s, t.saved, samples), forward_time = 0;
+  std::map<int, uint64_t> unshared_prices;    // by op
+  const auto unshared_price = [&](int op) {
+    const auto [entry, is_new] = unshared_prices.try_emplace(op, 0);
+    if (is_new) entry->second = pricing.unshared_launch(op, samples);
+    return entry->second;
+  };
+  for (size_t n = 0; n < options.size(); ++n) {
+    const Trace& t = *options[n].trace;
+    const int64_t tile_rows = options[n].tile_rows;
+    OwnFigures::Times& time = list[n].*which;
+    for (const int op : t.unshared) time.backward = size_add(time.backward, unshared_price(op));
     for (const auto& [op, is_fused] : t.recomputed)
-      time = size_add(time, (is_fused ? fused_prices : prices)[op]);
+      time.backward = size_add(time.backward, (is_fused ? fused_prices : prices)[op]);
     if (tile_rows > 0) {
       const auto [entry, is_new] = tile_prices.try_emplace(tile_rows);
       TilePrices& tile = entry->second;
-      if (is_new) tile = pricing.tiles(s, samples, tile_rows);
-      forward_time = tile.forward;
-      time = size_add(time, tile.backward);
+      if (is_new) tile = pricing.tiles(s, samples, tile_rows, figures == Figures::least);
+      time.forward = tile.forward;
+      time.backward = size_add(time.backward, tile.backward);
       for (const auto& [op, is_fused] : t.recomputed_tiles)
-        time = size_add(time, (is_fused ? tile.fused : tile.ops)[op + s.first_op - s.feed_forward.first_op]);
+        time.backward = size_add(
+            time.backward, (is_fused ? tile.fused : tile.ops)[op + s.first_op - s.feed_forward.first_op]);
     }
-    time = overlap ? size_add(forward.excess(forward_time), backward.excess(time))
-                   : size_add(forward_time, time);
-    for (size_t k = 0; !overlap && k < t.transfers.size(); ++k) {
+    for (size_t k = 0; !arena_.offload.overlap && k < t.transfers.size(); ++k) {
       const Op& copy = graph_.op(t.transfers[k]);
       const bool from_before =
           copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).role == Role::gradient;
-      if (accumulate || !from_before) time = size_add(time, pricing.op(copy, samples));
+      if (accumulate || !from_before) time.backward = size_add(time.backward, pricing.op(copy, samples));
     }
-    list.push_back(time);
   }
-  return list;
 }
 
-std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
-                                        const NeighbourCopies& copies, bool accumulate) const {
-  const Segment& s = graph_.segments[segment_];
-  const int64_t rows = rows_in_tiles(graph_, s);
-  const uint64_t alignment = arena_.alignment;
-  // Bytes of every entry of sizes_. A tile's entries take that tile's rows.
-  auto sizes_with = [&](int64_t tile_rows) {
-    const Tiling tiling = tiling_of(samples * rows, rows, tile_rows);
-    std::vector<int64_t> sizes;
-    for (const Size& size : sizes_) {
-      const int64_t n = size.rows == Rows::all    ? 0
-                        : size.rows == Rows::tile ? tiling.rows
-                                                  : tiling.last_rows();
-      uint64_t bytes = size.is_workspace ? 0
-                       : n == 0 || n == samples * rows
-                           ? graph_.at(size.tensor_or_op).bytes(samples)
-                           : size_mul(graph_.at(size.tensor_or_op).row_bytes(), static_cast<uint64_t>(n));
-      for (int op = size.tensor_or_op; op < size.tensor_or_op + size.ops; ++op)
-        bytes = size_add(
-            bytes, op_row(graph_.op(op).kind)
-                       .workspace(graph_, graph_.op(op),
-                                  extent_of(graph_, graph_.op(size.tensor_or_op), samples, n, threads_)));
-      sizes.push_back(aligned(bytes, alignment));
+std::vector<int64_t> SegmentProfile::sizes_with(int64_t tile_rows, int64_t samples, Figures figures) const {
+  const int64_t rows = rows_in_tiles(graph_, graph_.segments[segment_]);
+  const Tiling tiling = tiling_of(samples * rows, rows, tile_rows);
+  std::vector<int64_t> sizes;
+  sizes.reserve(sizes_.size());
+  for (const Size& size : sizes_) {
+    // With more samples, the last tile may have fewer rows.
+    if (figures == Figures::least && size.rows == Rows::last_tile) {
+      sizes.push_back(0);
+      continue;
     }
-    return sizes;
-  };
-  std::map<int64_t, std::vector<int64_t>> all_sizes;  // by rows of a tile
-  auto bytes_of = [&](const std::vector<int>& tensors) {
-    int64_t sum = 0;
-    for (int t : tensors) sum += aligned(graph_.at(t).bytes(samples), alignment);
-    return sum;
-  };
+    const int64_t n = size.rows == Rows::all ? 0 : size.rows == Rows::tile ? tiling.rows : tiling.last_rows();
+    uint64_t bytes = size.is_workspace ? 0
+                     : n == 0 || n == samples * rows
+                         ? graph_.at(size.tensor_or_op).bytes(samples)
+                         : size_mul(graph_.at(size.tensor_or_op).row_bytes(), static_cast<uint64_t>(n));
+    for (int op = size.tensor_or_op; op < size.tensor_or_op + size.ops; ++op)
+      bytes = size_add(bytes,
+                       op_row(graph_.op(op).kind)
+                           .workspace(graph_, graph_.op(op),
+                                      extent_of(graph_, graph_.op(size.tensor_or_op), samples, n, threads_)));
+    sizes.push_back(aligned(bytes, arena_.alignment));
+  }
+  return sizes;
+}
+
+void SegmentProfile::set_bytes(const std::vector<Option>& options, int64_t samples, Figures figures,
+                               std::vector<OwnFigures>& list) const {
+  const Segment& s = graph_.segments[segment_];
   // Bytes of inputs that only the loss needs. They are free when this segment's backward pass begins.
-  const int64_t targets = bytes_of(graph_.loss_inputs());
-  const int64_t copied_forward = bytes_of(copies.forward_fetches);
-  const int64_t copied_backward = bytes_of(copies.backward_fetches) + bytes_of(copies.backward_stores);
+  int64_t targets = 0;
+  for (int t : graph_.loss_inputs()) targets += aligned(graph_.at(t).bytes(samples), arena_.alignment);
   // Bytes of the input, if an earlier segment keeps it. Tokens are not counted: they stay to the end.
   const int64_t input = s.input >= 0 && s.gradient_op_count > 0 && !arena_.on_host(s.input)
-                            ? aligned(graph_.at(s.input).bytes(samples), alignment)
+                            ? aligned(graph_.at(s.input).bytes(samples), arena_.alignment)
                             : 0;
-  const std::vector<uint64_t> picoseconds = times(samples, samples, pricing, copies, accumulate);
-  std::vector<Variant> variants;
+  std::map<int64_t, std::vector<int64_t>> all_sizes;  // by rows of a tile
   std::vector<int64_t> change;
-  for (const auto& [trace, tile_rows] : options(samples)) {
-    check_in();
-    const Trace& t = *trace;
-    const auto [entry, is_new] = all_sizes.try_emplace(tile_rows);
+  for (size_t n = 0; n < options.size(); ++n) {
+    const Trace& t = *options[n].trace;
+    const auto [entry, is_new] = all_sizes.try_emplace(options[n].tile_rows);
     std::vector<int64_t>& sizes = entry->second;
-    if (is_new) sizes = sizes_with(tile_rows);
-    Variant v;
-    v.saved = t.saved;
-    v.tile_rows = tile_rows;
-    v.picoseconds = picoseconds[variants.size()];
-    for (int size : t.kept) v.kept += sizes[size];
+    if (is_new) sizes = sizes_with(options[n].tile_rows, samples, figures);
+    OwnFigures& own = list[n];
+    own.saved = t.saved;
+    own.tile_rows = options[n].tile_rows;
+    for (int size : t.kept) own.kept += sizes[size];
     change.assign(static_cast<size_t>(t.instructions) + 1, 0);
     for (const Life& life : t.lives) {
       const int64_t bytes = sizes[life.size];
@@ -301,19 +298,143 @@ std::vector<Variant> SegmentProfile::at(int64_t samples, const Pricing& pricing,
     change[t.backward] -= targets;
     change[static_cast<size_t>(t.input_last) + 1] -= input;
     int64_t live = 0;
-    v.peak = INT64_MIN;
-    for (int i = 0; i < t.instructions; ++i) {
-      live += change[i];
-      // Copies of neighbours run while this segment's ops run. Its own fetches, which come before the ops of
-      // a pass, run earlier. A fetched tensor that this save-set does not read is free by then.
-      const int64_t copied = i >= t.backward_ops                    ? copied_backward
-                             : i >= t.forward_ops && i < t.backward ? copied_forward
-                                                                    : 0;
-      v.peak = std::max(v.peak, live + copied);
-    }
-    variants.push_back(v);
+    int i = 0;
+    const auto most_until = [&](int end) {
+      int64_t most = INT64_MIN;
+      for (; i < end; ++i) most = std::max(most, live += change[i]);
+      return most;
+    };
+    // Copies of neighbours run while this segment's ops run. Its own fetches, which come before the ops of a
+    // pass, run earlier. A fetched tensor that this save-set does not read is free by then.
+    own.other_peak = most_until(t.forward_ops);
+    own.forward_peak = most_until(t.backward);
+    own.other_peak = std::max(own.other_peak, most_until(t.backward_ops));
+    own.backward_peak = most_until(t.instructions);
   }
-  return variants;
+}
+
+void SegmentProfile::set_times(const std::vector<Option>& options, int64_t samples, Figures figures,
+                               const Pricing& pricing, std::vector<OwnFigures>& list) const {
+  set_times(&OwnFigures::next, options, samples, true, figures, pricing, list);
+  // Only own copies may differ between the first micro-step and the next.
+  if (arena_.offload.any() && !arena_.offload.overlap)
+    return set_times(&OwnFigures::first, options, samples, false, figures, pricing, list);
+  for (OwnFigures& own : list) own.first = own.next;
+}
+
+std::vector<OwnFigures> SegmentProfile::own_figures(const MicroSteps& steps, const Pricing& pricing) const {
+  check_in();
+  const std::vector<Option> all = options(steps.samples);
+  std::vector<OwnFigures> list(all.size());
+  set_bytes(all, steps.samples, Figures::exact, list);
+  set_times(all, steps.samples, Figures::exact, pricing, list);
+  if (steps.rest > 0) set_times(&OwnFigures::last, all, steps.rest, true, Figures::exact, pricing, list);
+  return list;
+}
+
+// A micro-batch that is too small for tiles of a size has no more rows than one such tile. So tiles that only
+// larger micro-batches in the range have need no fewer bytes, and no less time, than no tiles.
+std::vector<OwnFigures> SegmentProfile::least_figures(const MicroBatches& range,
+                                                      const Pricing& pricing) const {
+  check_in();
+  const std::vector<Option> all = options(range.fewest);
+  std::vector<OwnFigures> list(all.size());
+  set_bytes(all, range.fewest, Figures::least, list);
+  set_times(all, range.most, Figures::least, pricing, list);
+  return list;
+}
+
+std::vector<Variant> SegmentProfile::bytes_with(const std::vector<OwnFigures>& own, int64_t samples,
+                                                const NeighbourCopies& copies) const {
+  auto bytes_of = [&](const std::vector<int>& tensors) {
+    int64_t sum = 0;
+    for (int t : tensors) sum += aligned(graph_.at(t).bytes(samples), arena_.alignment);
+    return sum;
+  };
+  const int64_t copied_forward = bytes_of(copies.forward_fetches),
+                copied_backward = bytes_of(copies.backward_fetches) + bytes_of(copies.backward_stores);
+  std::vector<Variant> list;
+  list.reserve(own.size());
+  for (const OwnFigures& o : own) {
+    Variant v{o.saved, o.kept, o.other_peak, 0, o.tile_rows};
+    if (o.forward_peak != INT64_MIN) v.peak = std::max(v.peak, o.forward_peak + copied_forward);
+    if (o.backward_peak != INT64_MIN) v.peak = std::max(v.peak, o.backward_peak + copied_backward);
+    list.push_back(v);
+  }
+  return list;
+}
+
+std::vector<Variant> SegmentProfile::variants(const std::vector<OwnFigures>& own, const MicroSteps& steps,
+                                              const Pricing& pricing, const NeighbourCopies& copies) const {
+  std::vector<Variant> list = bytes_with(own, steps.samples, copies);
+  const auto add = [&](OwnFigures::Times OwnFigures::*which, int64_t samples, int64_t count,
+                       bool accumulate) {
+    if (count == 0) return;
+    const bool overlap = arena_.offload.overlap;
+    const Stage forward = overlap ? forward_stage(pricing, samples, copies) : Stage{};
+    const Stage backward = overlap ? backward_stage(pricing, samples, copies, accumulate) : Stage{};
+    for (size_t n = 0; n < own.size(); ++n) {
+      const OwnFigures::Times& time = own[n].*which;
+      const uint64_t one = overlap ? size_add(forward.excess(time.forward), backward.excess(time.backward))
+                                   : size_add(time.forward, time.backward);
+      list[n].picoseconds = size_add(list[n].picoseconds, size_mul(one, static_cast<uint64_t>(count)));
+    }
+  };
+  // If nothing is offloaded, all micro-steps are alike.
+  add(&OwnFigures::first, steps.samples, 1, !arena_.offload.any());
+  add(&OwnFigures::next, steps.samples, steps.next, true);
+  add(&OwnFigures::last, steps.rest, steps.rest > 0 ? 1 : 0, true);
+  return list;
+}
+
+std::vector<Variant> SegmentProfile::least_variants(const std::vector<OwnFigures>& least,
+                                                    const MicroBatches& range, int64_t global_batch,
+                                                    const Pricing& pricing,
+                                                    const NeighbourCopies& copies) const {
+  std::vector<Variant> list = bytes_with(least, range.fewest, copies);
+  const Segment& s = graph_.segments[segment_];
+  const int64_t samples = range.most;
+  const Stage forward = forward_stage(pricing, samples, copies),
+              first_backward = backward_stage(pricing, samples, copies, !arena_.offload.any()),
+              next_backward = backward_stage(pricing, samples, copies, true);
+  const auto time = [&](const OwnFigures::Times& own, const Stage& backward) {
+    const uint64_t ops = size_add(forward.ops, backward.ops);
+    return size_add(ops, arena_.offload.overlap
+                             ? size_add(forward.excess(own.forward), backward.excess(own.backward))
+                             : size_add(own.forward, own.backward));
+  };
+  // Of the ops, their recompute and their copies.
+  const auto prices = static_cast<uint64_t>(3 * (s.op_count + s.gradient_op_count)) +
+                      copies.forward_fetches.size() + copies.backward_fetches.size() +
+                      copies.backward_stores.size();
+  for (size_t n = 0; n < least.size(); ++n)
+    list[n].picoseconds = Pricing::least_in_step(
+        time(least[n].first, first_backward), time(least[n].next, next_backward), range,
+        prices * static_cast<uint64_t>(list[n].tile_rows > 0 ? most_tiles : 1), global_batch);
+  return list;
+}
+
+void drop_dominated(std::vector<OwnFigures>& list) {
+  const auto is_no_worse = [](const OwnFigures& a, const OwnFigures& b) {
+    const auto is_no_slower = [](const OwnFigures::Times& x, const OwnFigures::Times& y) {
+      return x.forward <= y.forward && x.backward <= y.backward;
+    };
+    return a.kept <= b.kept && a.other_peak <= b.other_peak && a.forward_peak <= b.forward_peak &&
+           a.backward_peak <= b.backward_peak && is_no_slower(a.next, b.next) &&
+           is_no_slower(a.last, b.last) && is_no_slower(a.first, b.first);
+  };
+  // Of two choices that give equal variants, `normalise` takes the first one. So a choice is dropped for a
+  // later one only if that keeps fewer bytes.
+  std::vector<size_t> order(list.size()), best;
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return list[a].kept < list[b].kept; });
+  for (const size_t n : order)
+    if (std::none_of(best.begin(), best.end(), [&](size_t b) { return is_no_worse(list[b], list[n]); }))
+      best.push_back(n);
+  std::sort(best.begin(), best.end());
+  for (size_t n = 0; n < best.size(); ++n) list[n] = list[best[n]];
+  list.resize(best.size());
 }
 
 Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t chunks) {

@@ -39,17 +39,49 @@ struct NeighbourCopies {
 };
 NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t segment);
 
+// The micro-steps of a step: the first one, `next` further ones of the same size, and a last one of `rest`
+// samples, if that is not 0.
+struct MicroSteps {
+  int64_t samples, next, rest;
+  static MicroSteps of(int64_t global_batch, int64_t micro_batch) {
+    return {micro_batch, global_batch / micro_batch - 1, global_batch % micro_batch};
+  }
+};
+
+// A choice for a segment at a micro-batch, without the copies of its neighbours.
+struct OwnFigures {
+  uint32_t saved = ~0u;
+  int64_t tile_rows = 0;
+  int64_t kept = 0;
+  // The most bytes alive while copies of neighbours may run, in the forward and in the backward pass, and at
+  // all other times.
+  int64_t forward_peak = INT64_MIN, backward_peak = INT64_MIN, other_peak = INT64_MIN;
+  // Picoseconds that recompute, tiles and, unless copies run while ops compute, the segment's own copies add
+  // to each pass.
+  struct Times {
+    uint64_t forward = 0, backward = 0;
+  };
+  Times first, next, last;  // of the micro-steps
+};
+// Drops every choice that another one equals or beats in all figures, so that it does so with any copies of
+// neighbours. Of equal choices the first one stays.
+void drop_dominated(std::vector<OwnFigures>& list);
+
 class SegmentProfile {
  public:
   SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute);
-  // The variants at a micro-batch. `picoseconds` is the time that recompute, tiles and copies add to one
-  // micro-step. `accumulate`: not the first micro-step of its step. It does not change the bytes.
-  std::vector<Variant> at(int64_t samples, const Pricing& pricing, const NeighbourCopies& copies = {},
-                          bool accumulate = true) const;
-  // Only the times, for a micro-step of `samples`. The variants are those of `micro_batch`, in the same
-  // order.
-  std::vector<uint64_t> times(int64_t micro_batch, int64_t samples, const Pricing& pricing,
-                              const NeighbourCopies& copies = {}, bool accumulate = true) const;
+  std::vector<OwnFigures> own_figures(const MicroSteps& steps, const Pricing& pricing) const;
+  // The variants that own_figures and the copies of neighbours give, in the same order. `picoseconds` is the
+  // time that recompute, tiles and copies add to a step.
+  std::vector<Variant> variants(const std::vector<OwnFigures>& own, const MicroSteps& steps,
+                                const Pricing& pricing, const NeighbourCopies& copies = {}) const;
+  // Lower bounds for all micro-batches in a range: every variant at one of these micro-batches keeps at least
+  // as many bytes, has at least as high a peak, and takes at least as much time as some variant here. These
+  // times include those of the segment's ops.
+  std::vector<OwnFigures> least_figures(const MicroBatches& range, const Pricing& pricing) const;
+  std::vector<Variant> least_variants(const std::vector<OwnFigures>& least, const MicroBatches& range,
+                                      int64_t global_batch, const Pricing& pricing,
+                                      const NeighbourCopies& copies = {}) const;
 
  private:
   enum class Rows : uint8_t { all, tile, last_tile };
@@ -79,6 +111,7 @@ class SegmentProfile {
     };
     std::vector<RecomputedOp> recomputed;        // ops that are recomputed over all rows
     std::vector<RecomputedOp> recomputed_tiles;  // ops that are recomputed tile by tile
+    std::vector<int> unshared;                   // unshared_weight_gradients
     std::vector<int> transfers;                  // the segment's own fetches and stores, as ops
     int instructions = 0, backward = 0;          // `backward`: the first instruction of the backward pass
     // For each pass, the first instruction after its fetches. These fetches run while a neighbour computes.
@@ -92,6 +125,23 @@ class SegmentProfile {
     int64_t tile_rows;
   };
   std::vector<Option> options(int64_t micro_batch) const;
+  // Whether figures are exact, or lower bounds that also hold for more samples (bytes) and for fewer (times).
+  enum class Figures : uint8_t { exact, least };
+  // Sets the bytes of every option.
+  void set_bytes(const std::vector<Option>& options, int64_t samples, Figures figures,
+                 std::vector<OwnFigures>& list) const;
+  // Sets the times of every option in a micro-step. `accumulate`: not the first micro-step of its step.
+  void set_times(OwnFigures::Times OwnFigures::*which, const std::vector<Option>& options, int64_t samples,
+                 bool accumulate, Figures figures, const Pricing& pricing,
+                 std::vector<OwnFigures>& list) const;
+  // Sets the times of all micro-steps but the last.
+  void set_times(const std::vector<Option>& options, int64_t samples, Figures figures, const Pricing& pricing,
+                 std::vector<OwnFigures>& list) const;
+  // Bytes of all sizes_.
+  std::vector<int64_t> sizes_with(int64_t tile_rows, int64_t samples, Figures figures) const;
+  // Variants with the bytes of `own`, the copies of neighbours, and no time.
+  std::vector<Variant> bytes_with(const std::vector<OwnFigures>& own, int64_t samples,
+                                  const NeighbourCopies& copies) const;
   // Picoseconds of a stage (program.h): of its ops, and of the fetches and stores that run concurrently.
   struct Stage {
     uint64_t ops = 0, fetches = 0, stores = 0;

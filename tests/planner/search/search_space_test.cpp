@@ -37,7 +37,9 @@ uint64_t predicted(const Graph& g, const Decisions& d, int threads, uint64_t ali
   int64_t kept = 0, peak = INT64_MIN;
   for (size_t s = 0; s + 1 < g.segments.size(); ++s) {
     const SegmentProfile profile(g, arena, s, threads, Recompute::choose);
-    for (const Variant& v : profile.at(d.micro_batch, pricing, neighbour_copies(g, arena, s))) {
+    const MicroSteps steps = MicroSteps::of(d.micro_batch, d.micro_batch);
+    for (const Variant& v : profile.variants(profile.own_figures(steps, pricing), steps, pricing,
+                                             neighbour_copies(g, arena, s))) {
       if (v.saved != d.saved[s] || v.tile_rows != d.tile_rows_of(s)) continue;
       peak = std::max(peak, kept + v.peak);
       kept += v.kept;

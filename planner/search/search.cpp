@@ -2,6 +2,7 @@
 // and fills in the plan's figures.
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "planner/plan/plan.h"
 #include "planner/search/relaxations.h"
@@ -58,7 +59,7 @@ static bool uses_library_attention(const Graph& graph) {
                      [&](const Op& op) { return graph.is_library_attention(op); });
 }
 
-Result<Plan> search(const GraphSource& source, const Request& request) {
+Result<Plan> search(const GraphSource& source, const Request& request, const Alternatives& alternatives) {
   STW_TRY(check(request));
   const DeviceProfile* device = &profile_of(request);
   Plan plan;
@@ -119,7 +120,11 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (!plan.fits) {
     chosen = &smallest_space;
     found = fastest_of_smallest(smallest_space);
-    plan.relaxations = relaxations(source, plan.request, *device, smallest_space, *found, arena_budget);
+    if (request.fixed != fixed_everything) {
+      Advice advice = relaxations(source, plan.request, alternatives, smallest_space, arena_budget);
+      plan.relaxations = std::move(advice.relaxations);
+      plan.shortage = std::move(advice.shortage);
+    }
   }
   fill_plan(plan, *chosen, *found, reserve, budget);
   const std::optional<Candidate> next =

@@ -13,17 +13,14 @@ namespace stw {
 
 enum class Recompute : uint8_t { choose, none, full };
 
-// Settings that relaxations must leave as they are, because the caller would refuse another value. Bits.
-enum Fixed : uint32_t {
-  fixed_numerics = 1,  // all that change the trained bits
-  fixed_model = 2,
-  fixed_adapters = 4,  // no new adapters
-  fixed_sequence = 8,
-  fixed_optimizer = 16,
-  fixed_clipping = 32,  // no fused update
-  fixed_division = 64,  // micro-batch, recompute and host memory
-  fixed_everything = 127,
-};
+// Settings that relaxations must keep, because the caller would refuse other values. Bits.
+inline constexpr uint32_t keep_numerics = 1,  // all that change the trained bits
+    keep_model = 2,
+                          keep_adapters = 4,  // no new adapters
+    keep_sequence = 8, keep_optimizer = 16,
+                          keep_clipping = 32,  // no fused update
+    keep_division = 64,                        // micro-batch, recompute and host memory
+    keep_everything = 127;
 
 struct Request : RequestedNumerics {
   std::string device = "cpu";
@@ -41,7 +38,7 @@ struct Request : RequestedNumerics {
   // Empty: cublaslt if `fast` is set, otherwise tensor, where device and precision allow it.
   std::optional<Kernels> kernels;
   bool fast = false;  // gives up contract E3 if kernels are faster without it
-  uint32_t fixed = 0;  // Fixed; for relaxations alone
+  uint32_t keep = 0;  // keep_…; for relaxations alone
 };
 
 // The numerics of the request, with states of `state_bits` bits.

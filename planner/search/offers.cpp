@@ -38,7 +38,6 @@ constexpr StepRow rows[step_count] = {
 static_assert(offered_rank == 16, "the row of Step::lora says so");
 
 constexpr Steps free_steps = bits(Step::attention, Step::micro_batch, Step::recompute);
-constexpr int64_t shortest_sequence = 32;  // shorter ones are not offered
 
 bool excludes_micro_batch(const Request& r) { return r.micro_batch > 0 && r.micro_batch != r.global_batch; }
 
@@ -47,18 +46,19 @@ bool excludes_micro_batch(const Request& r) { return r.micro_batch > 0 && r.micr
 Steps possible_steps(const Request& r, bool has_adapters, const Alternatives& alternatives) {
   Steps steps = 0;
   auto add = [&](bool is_possible, Step step) { steps |= is_possible ? bit(step) : 0; };
-  if (!(r.fixed & fixed_division)) {
-    add(r.micro_batch > 1 && !r.fused_update, Step::micro_batch);
+  if (!(r.keep & keep_division)) {
+    const bool changes_bits = r.fast && (r.keep & keep_numerics);
+    add(r.micro_batch > 1 && !r.fused_update && !changes_bits, Step::micro_batch);
     add(r.recompute != Recompute::choose, Step::recompute);
     add(!r.fused_update, Step::host_memory);
   }
-  if (r.fixed & fixed_numerics) return steps;
+  if (r.keep & keep_numerics) return steps;
   const bool may_be_bf16 = r.precision != Precision::fp16;
   add(r.attention == Attention::cudnn, Step::attention);
   add(r.precision == Precision::fp32, Step::precision);
-  add(!(r.fixed & fixed_sequence) && alternatives.source && r.sequence > shortest_sequence, Step::sequence);
-  add(!(r.fixed & fixed_model) && alternatives.smaller_presets, Step::model);
-  const bool gets_adapters = !has_adapters && alternatives.source && !(r.fixed & fixed_adapters);
+  add(!(r.keep & keep_sequence) && alternatives.source && r.sequence > shortest_sequence, Step::sequence);
+  add(!(r.keep & keep_model) && alternatives.smaller_presets, Step::model);
+  const bool gets_adapters = !has_adapters && alternatives.source && !(r.keep & keep_adapters);
   add(gets_adapters, Step::lora);
   if (has_adapters || gets_adapters) {
     add(r.quantize == Quantize::none, Step::int8);
@@ -71,8 +71,8 @@ Steps possible_steps(const Request& r, bool has_adapters, const Alternatives& al
   add(may_be_bf16 && r.master == Master::exact, Step::split8);
   add(may_be_bf16 && r.master != Master::stochastic, Step::stochastic);
   add(r.gradients != Gradients::bf16 && !r.fused_update, Step::gradients);
-  add(!r.fused_update && r.host_bytes == 0 && may_be_bf16 && !(r.fixed & fixed_clipping), Step::fused_update);
-  add(r.optimizer != Optimizer::adafactor && !(r.fixed & fixed_optimizer), Step::adafactor);
+  add(!r.fused_update && r.host_bytes == 0 && may_be_bf16 && !(r.keep & keep_clipping), Step::fused_update);
+  add(r.optimizer != Optimizer::adafactor && !(r.keep & keep_optimizer), Step::adafactor);
   return steps;
 }
 
@@ -137,7 +137,7 @@ std::vector<Steps> adapter_offers(Steps possible, bool has_adapters) {
 
 Request changed_request(const Request& request, const Offer& offer) {
   Request r = request;
-  r.fixed = fixed_everything;
+  r.keep = keep_everything;
   if (offer.has(Step::micro_batch)) r.micro_batch = 0;
   if (offer.has(Step::recompute)) r.recompute = Recompute::choose;
   if (offer.has(Step::attention)) r.attention = Attention::own;

@@ -14,7 +14,6 @@ namespace stw {
 namespace {
 
 constexpr size_t most_lines = 8, most_formats = 4, most_adapters = 2, most_misses = 3;
-constexpr int64_t shortest_offered = 32;  // tokens of a sample
 
 // The format of states that needs the fewest bytes and that the request allows.
 int smallest_state_bits(const Request& r) {
@@ -47,6 +46,7 @@ class Advisor {
   std::optional<GraphSource> source_of(const Offer& offer, const Request& changed) const;
   // The smallest budget of the changed request. Empty if the request is invalid. Remembers it for the lists.
   std::optional<uint64_t> least_bytes(const Offer& offer);
+  std::optional<uint64_t> find_least_bytes(const Offer& offer);
   static std::optional<uint64_t> least_bytes(const GraphSource& source, const Request& request);
   bool fits(const Offer& offer);
   // The same for an offer without values. Remembers the answer for is_pruned().
@@ -60,10 +60,11 @@ class Advisor {
   void add_with_free(const std::vector<Steps>& list, size_t most);
   void add_host();
   void add_shorter(const std::vector<Steps>& bases);
-  int64_t longest_sequence(Offer offer);
+  int64_t longest_sequence(Offer offer, int64_t least);  // 0: not even the least fits
   void add_smaller(const std::vector<Steps>& bases);
-  // The combinations that the last two are added to: the request's own settings, and the smallest ones.
-  std::vector<Steps> bases() const;
+  // The combinations that the last two are added to: the request's own settings, the smallest formats, and
+  // these.
+  std::vector<Steps> bases(std::vector<Steps> adapters) const;
   std::optional<Relaxation> relaxation(const Offer& offer);
   double tokens_per_second(const Request& changed, uint64_t picoseconds) const;
   std::string shortage(const Offer& best);
@@ -80,6 +81,7 @@ class Advisor {
   std::vector<Offer> lines_;
   std::vector<Steps> fitting_, failing_;  // without values
   std::map<int, Miss> misses_;            // the smallest that does not fit, by kind
+  std::map<std::string, std::optional<uint64_t>> least_bytes_;  // by the change's text
 };
 
 std::optional<GraphSource> Advisor::source_of(const Offer& offer, const Request& changed) const {
@@ -92,12 +94,20 @@ std::optional<GraphSource> Advisor::source_of(const Offer& offer, const Request&
 std::optional<uint64_t> Advisor::least_bytes(const GraphSource& source, const Request& request) {
   check_in();
   const DeviceProfile& device = profile_of(request);
-  SearchSpace space(source, numerics_of(request, smallest_state_bits(request)), request, device);
+  // The smallest plan offloads everything, which a rough search tries, too.
+  SearchSpace space(source, numerics_of(request, smallest_state_bits(request)), request, device,
+                    request.host_bytes > 0 ? Effort::rough : Effort::full);
   if (space.is_empty()) return std::nullopt;
   return size_add(space.arena(space.smallest().decisions), reserve_of(request, device));
 }
 
 std::optional<uint64_t> Advisor::least_bytes(const Offer& offer) {
+  const auto [known, is_unknown] = least_bytes_.try_emplace(change_text(request_, offer));
+  if (is_unknown) known->second = find_least_bytes(offer);
+  return known->second;
+}
+
+std::optional<uint64_t> Advisor::find_least_bytes(const Offer& offer) {
   const Request changed = changed_request(request_, offer);
   const std::optional<GraphSource> source = source_of(offer, changed);
   if (!source) return std::nullopt;
@@ -168,46 +178,52 @@ void Advisor::add_host() {
   lines_.push_back(offer);
 }
 
-std::vector<Steps> Advisor::bases() const {
+std::vector<Steps> Advisor::bases(std::vector<Steps> adapters) const {
   std::vector<Steps> list{0};
   if (!free_.empty()) list.push_back(free_.back());
   std::vector<Steps> smallest = smallest_formats(possible_);
-  const std::vector<Steps> adapters = adapter_offers(possible_, has_adapters_);
-  if (!adapters.empty()) smallest.push_back(adapters.back());
+  // Another optimizer or no clipping as well as shorter samples is far from the request.
+  if (smallest.size() > 1 && !fitting_.empty()) smallest.resize(1);
+  smallest.insert(smallest.end(), adapters.begin(), adapters.end());
   for (Steps steps : smallest) list.push_back(steps | (free_.empty() ? 0 : free_.back()));
+  std::erase_if(list, [&](Steps steps) { return contains_fitting(steps); });
   return list;
 }
 
-// Interpolates, since bytes grow nearly in proportion to the length; every other probe halves the interval.
-int64_t Advisor::longest_sequence(Offer offer) {
-  auto bytes_of = [&](int64_t length) {
+// Interpolates between a length that fits and one that does not, since bytes grow nearly in proportion.
+int64_t Advisor::longest_sequence(Offer offer, int64_t least) {
+  const std::optional<uint64_t> whole = least_bytes({offer.steps & ~bit(Step::sequence)});
+  auto excess_of = [&](int64_t length) {
     offer.sequence = length;
-    return least_bytes(offer).value_or(UINT64_MAX);
+    const auto bytes = static_cast<double>(least_bytes(offer).value_or(size_limit));
+    return bytes - static_cast<double>(budget_);
   };
-  int64_t low = shortest_offered, high = request_.sequence;
-  uint64_t low_bytes = bytes_of(low), high_bytes = 0;
-  if (low_bytes > budget_) return 0;
-  for (bool halves = false; high - low > 1; halves = !halves) {
-    int64_t middle = low + (high - low) / 2;
-    if (!halves && high_bytes > budget_) {
-      const double share = static_cast<double>(budget_ - low_bytes) /
-                           static_cast<double>(high_bytes - low_bytes);
-      middle = low + static_cast<int64_t>(share * static_cast<double>(high - low));
-      middle = std::clamp(middle, low + 1, high - 1);
-    }
-    const uint64_t bytes = bytes_of(middle);
-    if (bytes <= budget_) low = middle, low_bytes = bytes;
-    else high = middle, high_bytes = bytes;
+  int64_t low = least, high = request_.sequence;
+  double below = excess_of(low), above = static_cast<double>(whole.value_or(0)) - static_cast<double>(budget_);
+  if (!whole || below > 0 || above <= 0) return 0;
+  for (int last = 0; high - low > 1;) {  // the end that moved last: 1 is `high`, -1 `low`
+    const double share = below / (below - above);
+    const int64_t middle =
+        std::clamp(low + static_cast<int64_t>(share * static_cast<double>(high - low)), low + 1, high - 1);
+    const double excess = excess_of(middle);
+    // If one end moves twice, halving the other's excess draws the next length towards that end.
+    const int now = excess > 0 ? 1 : -1;
+    if (now > 0) high = middle, above = excess;
+    else low = middle, below = excess;
+    if (now == last) (now > 0 ? below : above) /= 2;
+    last = now;
   }
   return low;
 }
 
 void Advisor::add_shorter(const std::vector<Steps>& bases) {
   if (!(possible_ & bit(Step::sequence))) return;
+  // Much shorter samples are a last resort.
+  const int64_t least =
+      fitting_.empty() ? shortest_sequence : std::max(shortest_sequence, request_.sequence / 4);
   for (Steps base : bases) {
-    if (contains_fitting(base)) continue;
     Offer offer{base | bit(Step::sequence)};
-    offer.sequence = longest_sequence(offer);
+    offer.sequence = longest_sequence(offer, least);
     if (offer.sequence == 0) continue;
     lines_.push_back(offer);
     return;
@@ -216,13 +232,19 @@ void Advisor::add_shorter(const std::vector<Steps>& bases) {
 
 void Advisor::add_smaller(const std::vector<Steps>& bases) {
   if (!(possible_ & bit(Step::model))) return;
-  const std::vector<std::string> presets = alternatives_.smaller_presets();
-  for (Steps base : bases) {
-    if (contains_fitting(base)) continue;
-    for (const std::string& preset : presets) {
+  for (const std::string& preset : alternatives_.smaller_presets()) {
+    for (Steps base : bases) {
       Offer offer{base | bit(Step::model)};
       offer.preset = preset;
       if (!fits(offer)) continue;
+      // Fewer changes may be enough.
+      for (Steps steps : format_offers(possible_)) {
+        Offer fewer = offer;
+        fewer.steps = steps | bit(Step::model);
+        if (!contains(base, steps) || !fits(fewer)) continue;
+        offer = fewer;
+        break;
+      }
       lines_.push_back(offer);
       return;
     }
@@ -239,7 +261,7 @@ std::optional<Relaxation> Advisor::relaxation(const Offer& given) {
   const Request changed = changed_request(request_, offer);
   const std::optional<GraphSource> source = source_of(offer, changed);
   if (!source) return std::nullopt;
-  const Result<Plan> plan = search(*source, changed);
+  const Result<Plan> plan = search_alone(*source, changed);
   if (!plan) return std::nullopt;
   const bool to_host = offer.has(Step::host_memory);
   if (to_host) offer.host_bytes = round_up(plan->bytes.host, mebibyte);
@@ -290,7 +312,7 @@ std::string Advisor::shortage(const Offer& best) {
   const Request changed = changed_request(request_, best);
   const std::optional<GraphSource> source = source_of(best, changed);
   if (!source) return "";
-  const Result<Plan> plan = search(*source, changed);
+  const Result<Plan> plan = search_alone(*source, changed);
   if (!plan) return "";
   const Bytes& b = plan->bytes;
   const std::string change = change_text(request_, best);
@@ -320,14 +342,16 @@ Advice Advisor::advice() {
   add_host();
   if (!is_free) {
     // Answers for the smallest combinations save most other questions.
-    for (Steps steps : smallest_formats(possible_))
+    std::vector<Steps> smallest = smallest_formats(possible_);
+    const std::vector<Steps> adapters = adapter_offers(possible_, has_adapters_);
+    if (!adapters.empty() && !fits({adapters[0]})) smallest.push_back(adapters.back());
+    for (Steps steps : smallest)
       if (const auto bytes = least_bytes(Offer{steps}); bytes && *bytes > budget_) failing_.push_back(steps);
     add_with_free(format_offers(possible_), most_formats);
     size_t formats_end = lines_.size();
-    add_with_free(adapter_offers(possible_, has_adapters_), most_adapters);
-    const std::vector<Steps> list = bases();
-    add_shorter(list);
-    add_smaller(list);
+    add_with_free(adapters, most_adapters);
+    add_shorter(bases(adapters.empty() ? adapters : std::vector{adapters.back()}));
+    add_smaller(bases(adapters));
     while (lines_.size() > most_lines) lines_.erase(lines_.begin() + static_cast<ptrdiff_t>(--formats_end));
   }
   Advice advice;

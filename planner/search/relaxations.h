@@ -12,6 +12,9 @@ namespace stw {
 // The fastest of the plans with the smallest arena. (smallest() does not consider time.)
 Candidate fastest_of_smallest(SearchSpace& space);
 
+// The plan of search(), without relaxations and next_gib_picoseconds.
+Result<Plan> search_alone(const GraphSource& source, const Request& request);
+
 struct Advice {
   std::vector<Relaxation> relaxations;  // at most eight
   std::string shortage;                 // Plan::shortage

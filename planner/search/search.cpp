@@ -59,7 +59,9 @@ static bool uses_library_attention(const Graph& graph) {
                      [&](const Op& op) { return graph.is_library_attention(op); });
 }
 
-Result<Plan> search(const GraphSource& source, const Request& request, const Alternatives& alternatives) {
+// Relaxations (null: none) and the time with more memory are computed only for the answer that is shown.
+static Result<Plan> answer(const GraphSource& source, const Request& request,
+                           const Alternatives* alternatives) {
   STW_TRY(check(request));
   const DeviceProfile* device = &profile_of(request);
   Plan plan;
@@ -120,21 +122,30 @@ Result<Plan> search(const GraphSource& source, const Request& request, const Alt
   if (!plan.fits) {
     chosen = &smallest_space;
     found = fastest_of_smallest(smallest_space);
-    if (request.fixed != fixed_everything) {
-      Advice advice = relaxations(source, plan.request, alternatives, smallest_space, arena_budget);
+    if (alternatives && request.keep != keep_everything) {
+      Advice advice = relaxations(source, plan.request, *alternatives, smallest_space, arena_budget);
       plan.relaxations = std::move(advice.relaxations);
       plan.shortage = std::move(advice.shortage);
     }
   }
   fill_plan(plan, *chosen, *found, reserve, budget);
   const std::optional<Candidate> next =
-      chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30));
+      alternatives ? chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30))
+                   : std::nullopt;
   plan.next_gib_picoseconds = next ? next->picoseconds : plan.step_picoseconds;
   if (plan.step_picoseconds >= size_limit)
     return Error{Code::bad_argument,
                  "a step would take weeks within this budget, more than the cost model can count; set a "
                  "larger budget"};
   return plan;
+}
+
+Result<Plan> search(const GraphSource& source, const Request& request, const Alternatives& alternatives) {
+  return answer(source, request, &alternatives);
+}
+
+Result<Plan> search_alone(const GraphSource& source, const Request& request) {
+  return answer(source, request, nullptr);
 }
 
 }  // namespace stw

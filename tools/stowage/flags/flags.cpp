@@ -411,9 +411,15 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option(
           "--micro-batch", flags.micro_batch,
-          "Samples of a micro-batch, which pass at once. Default: chosen by the planner. Changes no bit.")
-      ->check(whole_number(1, any_uint32))
-      ->type_name("N");
+          "Samples of a micro-batch, which pass at once. auto: chosen by the planner. Changes no bit.")
+      ->transform(CLI::Validator(
+          [](std::string& text) {
+            if (text != "auto") return whole_number(1, any_uint32)(text);
+            text = "0";
+            return std::string();
+          },
+          ""))
+      ->type_name("auto|N");
   command
       .add_option("--recompute", flags.recompute,
                   "How much the backward pass computes again to save memory. Changes no bit.")

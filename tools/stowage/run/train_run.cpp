@@ -103,9 +103,21 @@ std::string command_to_continue(const TrainFlags& flags, const std::string& out)
   return shell_word(flags.program) + " train --resume " + shell_word(RunFolder(out).path());
 }
 
+// Settings that a relaxation must keep, because this run would refuse others.
+uint32_t kept_settings(const TrainRun& run) {
+  const TrainerFlags& flags = run.trainer;
+  uint32_t keep = 0;
+  if (run.resumes()) keep |= STW_KEEP_NUMERICS;
+  if (flags.outlier_limit > 0) keep |= STW_KEEP_CLIPPING;
+  if (flags.beta1 || flags.beta2 || flags.momentum || flags.nesterov) keep |= STW_KEEP_OPTIMIZER;
+  if (!run.about.has_weights) keep |= STW_KEEP_ADAPTERS;
+  return keep;
+}
+
 Plan make_plan(const TrainRun& run) {
-  return require_plan(
-      create_plan(run.opened, run.model.source, plan_options(run.model, run.about, run.plan, run.device)));
+  stw_plan_options options = plan_options(run.model, run.about, run.plan, run.device);
+  options.keep |= kept_settings(run);
+  return require_plan(create_plan(run.opened, run.model.source, options));
 }
 
 Plan read_plan(const TrainRun& run) {

@@ -28,8 +28,8 @@ struct Relaxation {
   double costs_fraction = 0;
   bool changes_numerics = false;
   bool fits = false;  // this relaxation makes a plan fit
-  std::string flags;  // the change as flags of the command: "--states 8 --master split8"
-  std::string effect;  // what is different in the result; empty: nothing
+  std::string flags = {};  // the change as flags of the command: "--states 8 --master split8"
+  std::string effect = {};  // what is different in the result; empty: nothing
   double tokens_per_second = 0;
   uint64_t peak_bytes = 0;
   uint64_t host_bytes = 0;        // host memory that the plan takes

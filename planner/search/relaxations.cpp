@@ -67,7 +67,7 @@ class Advisor {
   std::vector<Steps> bases(std::vector<Steps> adapters) const;
   std::optional<Relaxation> relaxation(const Offer& offer);
   double tokens_per_second(const Request& changed, uint64_t picoseconds) const;
-  std::string shortage(const Offer& best);
+  std::string shortage(const Offer& best, const std::string& change);  // `change`: its text
   std::string smallest_card(const Offer& offer);
 
   const GraphSource& source_;
@@ -308,16 +308,15 @@ std::string Advisor::smallest_card(const Offer& offer) {
   return "";
 }
 
-std::string Advisor::shortage(const Offer& best) {
+std::string Advisor::shortage(const Offer& best, const std::string& change) {
   const Request changed = changed_request(request_, best);
   const std::optional<GraphSource> source = source_of(best, changed);
   if (!source) return "";
   const Result<Plan> plan = search_alone(*source, changed);
   if (!plan) return "";
   const Bytes& b = plan->bytes;
-  const std::string change = change_text(request_, best);
   std::string text = "no setting makes this fit: ";
-  if (!change.empty()) text += "even with " + change + " ";
+  if (!change.empty() && reserve_ < budget_) text += "even with " + change + ", ";
   uint64_t lasting = 0;
   for (MemoryClass c : {MemoryClass::parameters, MemoryClass::gradients, MemoryClass::optimizer})
     lasting = size_add(lasting, b.of[static_cast<size_t>(c)]);
@@ -367,7 +366,8 @@ Advice Advisor::advice() {
   if (misses.size() > most_misses) misses.resize(most_misses);
   for (const Miss& miss : misses)
     if (std::optional<Relaxation> r = relaxation(miss.offer)) advice.relaxations.push_back(std::move(*r));
-  advice.shortage = shortage(misses.empty() ? Offer{} : misses[0].offer);
+  advice.shortage = shortage(misses.empty() ? Offer{} : misses[0].offer,
+                             advice.relaxations.empty() ? "" : advice.relaxations[0].change);
   return advice;
 }
 

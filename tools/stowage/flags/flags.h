@@ -148,10 +148,10 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
 struct PlanAnswer {
   Plan plan;
   std::string shortfall;
-  std::string advice;  // lines with the flags that would help
+  std::vector<std::string> advice;  // lines with the flags that would help
 };
 PlanAnswer create_plan(const Model& model, const std::string& model_name, const stw_plan_options& options);
-// Returns the plan. Throws a Failure with the advice if it does not fit.
+// Returns the plan. Throws a Failure if it does not fit.
 Plan require_plan(PlanAnswer answer);
 // Reads a plan that `stowage plan --json` wrote. Throws a Failure if the file was edited, or if the model has
 // no program for it.

@@ -256,17 +256,18 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
 namespace {
 
 // A line for each setting that would help, and if there is none, a line that says why.
-std::string advice_of(const Plan& plan) {
-  std::string text;
+std::vector<std::string> advice_of(const Plan& plan) {
+  std::vector<std::string> lines;
   auto info = sized<stw_relaxation_info>();
   for (size_t i = 0; stw_plan_relaxation_at(plan.get(), i, &info) == STW_OK; ++i) {
     if (info.fits)
-      text += fmt::format("\n  instead  {}: {:.0f} tokens/s, peak {}; {}", info.flags, info.tokens_per_second,
-                          human_bytes(info.peak), info.changes_numerics ? info.effect : "the same result");
+      lines.push_back(fmt::format("instead     {}: {:.0f} tokens/s, peak {}; {}", info.flags,
+                                  info.tokens_per_second, human_bytes(info.peak),
+                                  info.changes_numerics ? info.effect : "the same result"));
     info = sized<stw_relaxation_info>();
   }
-  if (const auto shortage = json_string(stw_plan_json(plan.get()), "", "shortage")) text += "\n  " + *shortage;
-  return text;
+  if (const auto shortage = json_string(stw_plan_json(plan.get()), "", "shortage")) lines.push_back("shortage    " + *shortage);
+  return lines;
 }
 
 }  // namespace
@@ -292,7 +293,7 @@ PlanAnswer create_plan(const Model& model, const std::string& model_name, const 
 
 Plan require_plan(PlanAnswer answer) {
   if (!answer.shortfall.empty()) {
-    Failure failure(exit_does_not_fit, answer.shortfall + answer.advice);
+    Failure failure(exit_does_not_fit, answer.shortfall);
     failure.bytes_needed = query(answer.plan).minimum_bytes;
     throw failure;
   }

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/foreign_file.h"
 #include "base/json_fields.h"
+#include "base/messages.h"
 #include "base/units.h"
 #include "data/label_head.h"
 #include "run/resume.h"
@@ -117,7 +118,9 @@ uint32_t kept_settings(const TrainRun& run) {
 Plan make_plan(const TrainRun& run) {
   stw_plan_options options = plan_options(run.model, run.about, run.plan, run.device);
   options.keep |= kept_settings(run);
-  return require_plan(create_plan(run.opened, run.model.source, options));
+  PlanAnswer answer = create_plan(run.opened, run.model.source, options);
+  for (const std::string& line : answer.advice) tell("{}\n", line);
+  return require_plan(std::move(answer));
 }
 
 Plan read_plan(const TrainRun& run) {

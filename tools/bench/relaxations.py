@@ -2,7 +2,7 @@
 """Measures the advice for requests that do not fit: how many get a line that fits without host memory,
 whether each line gives what it says, and the CPU time of each answer.
 
-    tools/bench/advice.py build/tools/stowage/stowage
+    tools/bench/relaxations.py build/tools/stowage/stowage
 """
 
 import json
@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 
-# Presets, cards and ways to train that are not those of tests/tools/plans/advice_test.py.
+# Presets, cards and ways to train that are not those of tests/tools/plans/relaxations_test.py.
 REQUESTS = """
 --model qwen2.5-3b --batch 64 --seq 4096 --device l4
 --model qwen2.5-3b --batch 16 --seq 1024 --device rtx3060

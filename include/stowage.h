@@ -619,7 +619,7 @@ enum {
 /* Explained at stw_plan_options.mode. */
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
-/* Settings that the relaxations of a plan that does not fit must leave as they are. Bits that can be combined.
+/* Settings that the relaxations of a plan that does not fit must keep. Bits that can be combined.
  *   numerics   everything that changes the trained bits, as in a run that resumes from a checkpoint
  *   model      no smaller preset
  *   adapters   no new adapters
@@ -827,13 +827,13 @@ typedef struct stw_relaxation_info {
                                 struct lists them. Cut where it is longer; `flags` is complete */
   uint32_t fits;             /* 1: this change is enough */
   uint32_t reserved;
-  char flags[192];           /* the change as flags of the command: "--states 8 --master split8" */
-  char effect[192];          /* what is different in the result, in words; empty: nothing */
-  double tokens_per_second;  /* as in stw_plan_info */
-  uint64_t peak;             /* as in stw_plan_info. If `fits` is 0: the smallest budget that works */
-  uint64_t host;             /* as in stw_plan_info */
-  uint64_t least_host;       /* for host_memory: the least host memory with which a plan, maybe a slower one,
-                                fits; else 0 */
+  char flags[192];          /* the change as flags of the command: "--states 8 --master split8" */
+  char effect[192];         /* what is different in the result, in words; empty: nothing */
+  double tokens_per_second; /* as in stw_plan_info */
+  uint64_t peak;            /* as in stw_plan_info. If `fits` is 0: the smallest budget that works */
+  uint64_t host;            /* as in stw_plan_info */
+  uint64_t least_host;      /* for host_memory: the least host memory with which a plan, maybe a slower one,
+                               fits; else 0 */
 } stw_relaxation_info;
 
 /* Gives the index-th change of settings for a plan that does not fit. There are at most eight. If any of them

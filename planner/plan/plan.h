@@ -27,8 +27,8 @@ struct Relaxation {
   // The increase of the time of a token, as a fraction of the time with unlimited memory; negative: faster.
   double costs_fraction = 0;
   bool changes_numerics = false;
-  bool fits = false;  // this relaxation makes a plan fit
-  std::string flags = {};  // the change as flags of the command: "--states 8 --master split8"
+  bool fits = false;        // this relaxation makes a plan fit
+  std::string flags = {};   // the change as flags of the command: "--states 8 --master split8"
   std::string effect = {};  // what is different in the result; empty: nothing
   double tokens_per_second = 0;
   uint64_t peak_bytes = 0;

@@ -14,13 +14,14 @@ namespace stw {
 enum class Recompute : uint8_t { choose, none, full };
 
 // Settings that relaxations must keep, because the caller would refuse other values. Bits.
-inline constexpr uint32_t keep_numerics = 1,  // all that change the trained bits
-    keep_model = 2,
-                          keep_adapters = 4,  // no new adapters
-    keep_sequence = 8, keep_optimizer = 16,
-                          keep_clipping = 32,  // no fused update
-    keep_division = 64,                        // micro-batch, recompute and host memory
-    keep_everything = 127;
+inline constexpr uint32_t keep_numerics = 1;  // all that change the trained bits
+inline constexpr uint32_t keep_model = 2;     // no smaller preset
+inline constexpr uint32_t keep_adapters = 4;  // no new adapters
+inline constexpr uint32_t keep_sequence = 8;  // no shorter samples
+inline constexpr uint32_t keep_optimizer = 16;
+inline constexpr uint32_t keep_clipping = 32;  // no fused update
+inline constexpr uint32_t keep_division = 64;  // micro-batch, recompute and host memory
+inline constexpr uint32_t keep_everything = 127;
 
 struct Request : RequestedNumerics {
   std::string device = "cpu";

@@ -59,6 +59,9 @@ class Advisor {
   // The same with all changes of `free_`, where nothing fits without them.
   void add_with_free(const std::vector<Steps>& list, size_t most);
   void add_host();
+  // The least host memory with which the offer fits. Empty if it does not, with a rough search maybe too
+  // often.
+  std::optional<uint64_t> least_host_bytes(const Offer& offer, Effort effort);
   void add_shorter(const std::vector<Steps>& bases);
   int64_t longest_sequence(Offer offer, int64_t least);  // 0: not even the least fits
   void add_smaller(const std::vector<Steps>& bases);
@@ -79,8 +82,8 @@ class Advisor {
   const Steps possible_;
   const std::vector<Steps> free_;
   std::vector<Offer> lines_;
-  std::vector<Steps> fitting_, failing_;  // without values
-  std::map<int, Miss> misses_;            // the smallest that does not fit, by kind
+  std::vector<Steps> fitting_, failing_;                        // without values
+  std::map<int, Miss> misses_;                                  // the smallest that does not fit, by kind
   std::map<std::string, std::optional<uint64_t>> least_bytes_;  // by the change's text
 };
 
@@ -113,11 +116,11 @@ std::optional<uint64_t> Advisor::find_least_bytes(const Offer& offer) {
   if (!source) return std::nullopt;
   const std::optional<uint64_t> bytes = least_bytes(*source, changed);
   if (!bytes || *bytes <= budget_) return bytes;
-  const int kind = offer.has(Step::model)                            ? 4
-                   : offer.has(Step::sequence)                       ? 3
-                   : has_adapters_ || offer.has(Step::lora)          ? 2
-                   : offer.has(Step::host_memory)                    ? 0
-                                                                     : 1;
+  const int kind = offer.has(Step::model)                   ? 4
+                   : offer.has(Step::sequence)              ? 3
+                   : has_adapters_ || offer.has(Step::lora) ? 2
+                   : offer.has(Step::host_memory)           ? 0
+                                                            : 1;
   const auto [entry, is_new] = misses_.try_emplace(kind, Miss{offer, *bytes});
   if (!is_new && *bytes < entry->second.bytes) entry->second = {offer, *bytes};
   return bytes;
@@ -170,12 +173,21 @@ void Advisor::add_host() {
   if (!(possible_ & bit(Step::host_memory))) return;
   Steps steps = bit(Step::host_memory);
   Offer offer{steps, size_limit};
-  if (!fits(offer)) {
-    if (free_.empty()) return;
-    offer.steps |= free_.back();
-    if (!fits(offer)) return;
+  for (Steps with : {Steps{0}, free_.empty() ? Steps{0} : free_.back()}) {
+    offer.steps = steps | with;
+    if (!least_host_bytes(offer, Effort::rough)) continue;
+    lines_.push_back(offer);
+    return;
   }
-  lines_.push_back(offer);
+}
+
+std::optional<uint64_t> Advisor::least_host_bytes(const Offer& offer, Effort effort) {
+  const Request changed = changed_request(request_, offer);
+  const std::optional<GraphSource> source = source_of(offer, changed);
+  if (!source) return std::nullopt;
+  SearchSpace space(*source, numerics_of(changed, smallest_state_bits(changed)), changed, profile_of(changed),
+                    effort);
+  return space.least_host_bytes(budget_ - reserve_);
 }
 
 std::vector<Steps> Advisor::bases(std::vector<Steps> adapters) const {
@@ -199,7 +211,8 @@ int64_t Advisor::longest_sequence(Offer offer, int64_t least) {
     return bytes - static_cast<double>(budget_);
   };
   int64_t low = least, high = request_.sequence;
-  double below = excess_of(low), above = static_cast<double>(whole.value_or(0)) - static_cast<double>(budget_);
+  double below = excess_of(low),
+         above = static_cast<double>(whole.value_or(0)) - static_cast<double>(budget_);
   if (!whole || below > 0 || above <= 0) return 0;
   for (int last = 0; high - low > 1;) {  // the end that moved last: 1 is `high`, -1 `low`
     const double share = below / (below - above);
@@ -279,12 +292,8 @@ std::optional<Relaxation> Advisor::relaxation(const Offer& given) {
       space_.pricing().fastest(request_.global_batch, request_.micro_batch, request_.recompute);
   r.costs_fraction = tokens_per_second(request_, unlimited) / r.tokens_per_second - 1;
   r.host_bytes = plan->bytes.host;
-  if (to_host && plan->fits) {
-    SearchSpace space(*source, numerics_of(changed, smallest_state_bits(changed)), changed,
-                      profile_of(changed));
-    r.least_host_bytes = std::min(space.least_host_bytes(budget_ - reserve_).value_or(r.host_bytes),
-                                  r.host_bytes);
-  }
+  if (to_host && plan->fits)
+    r.least_host_bytes = std::min(least_host_bytes(given, Effort::full).value_or(r.host_bytes), r.host_bytes);
   return r;
 }
 
@@ -358,6 +367,7 @@ Advice Advisor::advice() {
     if (std::optional<Relaxation> r = relaxation(offer); r && r->fits)
       advice.relaxations.push_back(std::move(*r));
   if (!advice.relaxations.empty()) return advice;
+  if (possible_ & bit(Step::host_memory)) least_bytes({bit(Step::host_memory), size_limit});
   std::vector<Miss> misses;
   for (const auto& [kind, miss] : misses_)
     if (miss.bytes < least_) misses.push_back(miss);

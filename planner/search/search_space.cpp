@@ -246,8 +246,8 @@ std::optional<uint64_t> SearchSpace::least_host_bytes(uint64_t arena_bytes) {
   for (size_t c = 0; c < choices_.size(); ++c)
     if (choices_[c].resident_bytes <= arena_bytes && !is_empty())
       choices.emplace_back(
-          size_add(choices_[c].host_bytes, offloaded_input_bytes(graph_, choices_[c].offload,
-                                                                 micro_batches_[0], device_.alignment)),
+          size_add(choices_[c].host_bytes,
+                   offloaded_input_bytes(graph_, choices_[c].offload, micro_batches_[0], device_.alignment)),
           c);
   std::sort(choices.begin(), choices.end());
   const std::optional<uint64_t> full =

@@ -4,8 +4,8 @@
 
 #include "planner/plan/plan_file.h"
 #include "planner/program/verify.h"
-#include "src/trainer/alternatives.h"
 #include "src/base/hash.h"
+#include "src/trainer/alternatives.h"
 
 namespace stw {
 

@@ -254,18 +254,15 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     STW_ASSIGN(reader, SafetensorsReader::open(weights));
     model->weights_.emplace(std::move(reader));
   }
-  if (source.adapters.any() && has_head(model->config_.task)) {
-    STW_ASSIGN(frozen,
-               model->find_frozen_head(source.adapter, source.adapter.empty() ? nullptr : &with.adapters));
-    model->config_.frozen_head = std::move(frozen);
-  }
+  if (source.adapters.any() && has_head(model->config_.task))
+    STW_TRY(model->freeze_head(source.adapter, source.adapter.empty() ? nullptr : &with.adapters));
   // The parameters do not depend on the sequence length.
   auto graph = build_forward(model->config_, 1, Format::f32, {});
   if (!graph) {
     if (!source.adapter.empty()) graph.error().message = source.adapter + ": " + graph.error().message;
     return std::move(graph.error());
   }
-  if (weights.empty() && origin == "preset " + source.source) model->preset_ = source;
+  if (origin == "preset " + source.source && weights.empty()) model->preset_ = source;
   model->graph_ = std::move(*graph);
   for (int t = 0; t < static_cast<int>(model->graph_.tensors.size()); ++t)
     if (model->graph_.owns_bytes(t)) model->parameters_.push_back(t);
@@ -325,10 +322,15 @@ Result<std::set<std::string>> Model::find_frozen_head(const std::string& folder,
     if (found && weights_ && !found->head.empty() && !is_in_weights && !stays)
       return Error{Code::corrupt,
                    adapter_weights(folder) + ": tensor " + name + " is missing, and the model has none"};
-    if (stays || (is_in_weights && !is_saved(default_saved_modules(), name)))
-      frozen.insert(name);
+    if (stays || (is_in_weights && !is_saved(default_saved_modules(), name))) frozen.insert(name);
   }
   return frozen;
+}
+
+Status Model::freeze_head(const std::string& folder, const AdapterConfig* found) {
+  STW_ASSIGN(frozen, find_frozen_head(folder, found));
+  config_.frozen_head = std::move(frozen);
+  return ok();
 }
 
 Result<ModelConfig> Model::config_with_adapters(int64_t rank) const {

@@ -81,6 +81,7 @@ class Model {
   // The head's parameters that are frozen while adapters are trained. `found`: the adapters' folder; null for
   // new adapters.
   Result<std::set<std::string>> find_frozen_head(const std::string& folder, const AdapterConfig* found) const;
+  Status freeze_head(const std::string& folder, const AdapterConfig* found);
   // The parameter's entry in the adapters' folder; null where it comes from elsewhere.
   const SafetensorsInfo* find_in_adapters(const Tensor& parameter) const;
   bool is_drawn(const Tensor& parameter) const;  // from the seed

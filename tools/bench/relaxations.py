@@ -97,8 +97,8 @@ def main():
         if not fitting:
             print("          " + answer["shortage"])
     print(
-        f"{helped} of {len(REQUESTS)} have a line that fits without host memory; {lines} lines, {wrong} wrong; "
-        f"CPU seconds: median {sorted(times)[len(times) // 2]:.2f}, most {max(times):.2f}, "
+        f"{helped} of {len(REQUESTS)} have a line that fits without host memory; {lines} lines, {wrong} wrong"
+        f"; CPU seconds: median {sorted(times)[len(times) // 2]:.2f}, most {max(times):.2f}, "
         f"{sum(t < 1 for t in times)} under 1"
     )
     return wrong > 0

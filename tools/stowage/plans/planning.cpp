@@ -266,7 +266,8 @@ std::vector<std::string> advice_of(const Plan& plan) {
                                   info.changes_numerics ? info.effect : "the same result"));
     info = sized<stw_relaxation_info>();
   }
-  if (const auto shortage = json_string(stw_plan_json(plan.get()), "", "shortage")) lines.push_back("shortage    " + *shortage);
+  if (const auto shortage = json_string(stw_plan_json(plan.get()), "", "shortage"))
+    lines.push_back("shortage    " + *shortage);
   return lines;
 }
 

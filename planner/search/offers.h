@@ -39,6 +39,7 @@ constexpr Steps bits(Rest... steps) {
 
 inline constexpr int64_t offered_rank = 16;
 inline constexpr int64_t shortest_sequence = 32;  // tokens of a sample; shorter ones are not offered
+inline constexpr int64_t sequence_step = 8;       // lengths are multiples of it, so that fewer are tried
 // Host memory is offered in whole MiB, so that its flag is short.
 inline constexpr uint64_t mebibyte = uint64_t{1} << 20;
 

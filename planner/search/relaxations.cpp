@@ -44,7 +44,8 @@ class Advisor {
     uint64_t bytes;
   };
   std::optional<GraphSource> source_of(const Offer& offer, const Request& changed) const;
-  // The smallest budget of the changed request. Empty if the request is invalid. Remembers it for the lists.
+  // The smallest budget of the changed request, or where that does not fit, maybe only a lower bound of it
+  // that does not fit either. Empty if the request is invalid. Remembers it for the lists.
   std::optional<uint64_t> least_bytes(const Offer& offer);
   std::optional<uint64_t> find_least_bytes(const Offer& offer);
   static std::optional<uint64_t> least_bytes(const GraphSource& source, const Request& request);
@@ -101,7 +102,9 @@ std::optional<uint64_t> Advisor::least_bytes(const GraphSource& source, const Re
   SearchSpace space(source, numerics_of(request, smallest_state_bits(request)), request, device,
                     request.host_bytes > 0 ? Effort::rough : Effort::full);
   if (space.is_empty()) return std::nullopt;
-  return size_add(space.arena(space.smallest().decisions), reserve_of(request, device));
+  const uint64_t reserve = reserve_of(request, device), live = size_add(space.fewest_live_bytes(), reserve);
+  if (live > budget_of(request, device)) return live;
+  return size_add(space.arena(space.smallest().decisions), reserve);
 }
 
 std::optional<uint64_t> Advisor::least_bytes(const Offer& offer) {
@@ -210,14 +213,15 @@ int64_t Advisor::longest_sequence(Offer offer, int64_t least) {
     const auto bytes = static_cast<double>(least_bytes(offer).value_or(size_limit));
     return bytes - static_cast<double>(budget_);
   };
-  int64_t low = least, high = request_.sequence;
+  int64_t low = least / sequence_step * sequence_step, high = request_.sequence;
   double below = excess_of(low),
          above = static_cast<double>(whole.value_or(0)) - static_cast<double>(budget_);
   if (!whole || below > 0 || above <= 0) return 0;
-  for (int last = 0; high - low > 1;) {  // the end that moved last: 1 is `high`, -1 `low`
+  for (int last = 0; high - low > sequence_step;) {  // the end that moved last: 1 is `high`, -1 `low`
     const double share = below / (below - above);
+    const auto steps = static_cast<int64_t>(share * static_cast<double>((high - low) / sequence_step));
     const int64_t middle =
-        std::clamp(low + static_cast<int64_t>(share * static_cast<double>(high - low)), low + 1, high - 1);
+        low + std::clamp<int64_t>(steps, 1, (high - low - 1) / sequence_step) * sequence_step;
     const double excess = excess_of(middle);
     // If one end moves twice, halving the other's excess draws the next length towards that end.
     const int now = excess > 0 ? 1 : -1;

@@ -241,6 +241,14 @@ const Candidate& SearchSpace::smallest_without_full_recompute() {
   return *smallest_without_full_recompute_;
 }
 
+uint64_t SearchSpace::fewest_live_bytes() {
+  uint64_t least = full_recompute_ ? full_recompute_->fewest_live_bytes() : UINT64_MAX;
+  for (size_t c = 0; c < choices_.size(); ++c)
+    if (choices_[c].host_bytes <= request_.host_bytes && choices_[c].resident_bytes < least)
+      least = std::min(least, search_of(c).fewest_live_bytes());
+  return least;
+}
+
 std::optional<uint64_t> SearchSpace::least_host_bytes(uint64_t arena_bytes) {
   std::vector<std::pair<uint64_t, size_t>> choices;  // host bytes at the smallest micro-batch
   for (size_t c = 0; c < choices_.size(); ++c)

@@ -33,7 +33,7 @@ REQUESTS = """
 --model qwen3-0.6b --labels 5 --batch 64 --seq 1024 --device rtx4060 --vram 6GiB
 --model llama-8b --batch 64 --seq 8192 --device rtx5060ti --lora 16
 --model qwen3-8b --batch 32 --seq 4096 --device rtx3060 --lora 32 --quantize int8
---model gemma3-12b --batch 16 --seq 4096 --device rtx5060ti --lora 8 --quantize nf4
+--model gemma3-12b --batch 16 --seq 4096 --device rtx3060 --vram 9GiB --lora 8 --quantize nf4
 --model qwen2.5-1.5b --batch 32 --seq 2048 --device rtx4060 --micro-batch 16 --states 32
 --model llama-1b --batch 64 --seq 4096 --device rtx3060 --precision fp16
 --model gpt2-large --batch 32 --seq 1024 --device rtx3060 --vram 6GiB --recompute none --gradients bf16

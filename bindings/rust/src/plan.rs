@@ -8,8 +8,8 @@ use crate::abi::{
     stw_relaxation_info as Relaxation,
 };
 use crate::choices::{
-    Attention, Backend, GradientPrecision, Kernels, Master, Mode, Optimizer, Picture, Precision, Preference,
-    Quantize, Recompute, States,
+    Attention, Backend, GradientPrecision, Keep, Kernels, Master, Mode, Optimizer, Picture, Precision,
+    Preference, Quantize, Recompute, States,
 };
 use crate::error::{check, every, query, Error, Result, Status};
 use crate::model::Model;
@@ -75,8 +75,8 @@ pub struct PlanOptions<'a> {
     /// For pairs of documents. Batches then have positions even without
     /// [`positions`](PlanOptions::positions).
     pub preference: Preference,
-    /// Settings that [`Plan::relaxations`] must not change: bits of `abi::STW_KEEP_*`.
-    pub keep: u32,
+    /// Settings that [`Plan::relaxations`] must not change.
+    pub keep: Keep,
     /// Reports and cancels the planning.
     pub watch: Option<&'a Watch>,
 }
@@ -156,7 +156,7 @@ impl PlanOptions<'_> {
             quantize: self.quantize as u32,
             quantize_embeddings: self.quantize_embeddings as u32,
             preference: self.preference as u32,
-            keep: self.keep,
+            keep: self.keep.bits(),
             watch: Watch::pointer_of(self.watch),
             ..Default::default()
         });

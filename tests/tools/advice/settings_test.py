@@ -550,9 +550,9 @@ class SettingsTest(AdviceTest):
             smallest = int(re.search(r"the smallest budget that works is .* \((\d+) bytes\)", said)[1])
             self.assertTrue(fits(plan.format(smallest)))
             self.assertFalse(fits(plan.format(smallest - 1)))
-            changes = re.findall(r"instead +(\w+)( [^:]*)?: saves .*(and fits|is not enough)", said)
+            changes = re.findall(r"instead +(--[^:]*): [0-9.,]+ tokens/s", said)
             self.assertTrue(changes)
-            for name, value, verdict in changes:
-                words = f"{plan.format(budget)} --{name.replace('_', '-')} {value.replace(' ', '')}"
+            for flags in changes:
+                words = f"{plan.format(budget)} {flags}"
                 with self.subTest(follows=words):
-                    self.assertEqual(fits(words), verdict == "and fits")
+                    self.assertTrue(fits(words))

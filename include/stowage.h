@@ -628,6 +628,25 @@ enum {
 /* Explained at stw_plan_options.mode. */
 enum { STW_MODE_EXACT = 0, STW_MODE_FAST = 1 };
 enum { STW_SET_RESERVE = 1 };
+/* Settings that the relaxations of a plan that does not fit must keep. Bits that can be combined.
+ *   numerics   everything that changes the trained bits, as in a run that resumes from a checkpoint
+ *   model      no smaller preset
+ *   adapters   no new adapters
+ *   sequence   no shorter samples
+ *   optimizer  no other optimizer
+ *   clipping   no fused update, which does not clip gradients
+ *   division   the micro-batch, recompute and host memory
+ *   all        all of these: there are no relaxations, and the answer is quicker */
+enum {
+  STW_KEEP_NUMERICS = 1,
+  STW_KEEP_MODEL = 2,
+  STW_KEEP_ADAPTERS = 4,
+  STW_KEEP_SEQUENCE = 8,
+  STW_KEEP_OPTIMIZER = 16,
+  STW_KEEP_CLIPPING = 32,
+  STW_KEEP_DIVISION = 64,
+  STW_KEEP_ALL = 127
+};
 /* Inputs of a batch that a plan has to provide for: stw_batch. Bits that can be combined. */
 enum { STW_INPUT_POSITIONS = 1, STW_INPUT_WEIGHTS = 2 };
 /* The results of a block that the backward pass computes again, instead of keeping them. auto: those that the
@@ -711,6 +730,8 @@ typedef struct stw_plan_options {
                                 one */
   uint32_t preference;          /* STW_PREFERENCE_*. A checkpoint can only be restored with the same one */
   stw_watch* watch;             /* reports and cancels this call; NULL: none */
+  uint32_t keep;                /* STW_KEEP_*: settings that relaxations must not change */
+  uint32_t reserved;            /* 0 */
 } stw_plan_options;
 
 typedef struct stw_plan_info {
@@ -789,33 +810,45 @@ STW_API stw_status stw_plan_load(stw_plan** out, const stw_model* model, const c
  * the message names. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_verify(const stw_plan* plan, stw_error* error) STW_NOEXCEPT;
 
-/* One change of settings with which the model would train in less memory. `change` is one setting or several,
+/* A change of settings with which the model trains within the budget. `change` is one setting or several,
  * joined by ", ". Each is the name of a flag of the command, with _ for -, usually followed by a blank and a
  * value.
  *   "micro_batch auto", "recompute auto"     the planner may choose a setting that was fixed
- *   "states 8", "master split8", "gradients bf16", "precision bf16", "attention own"
- *   "quantize int8", "quantize nf4", "quantize_embeddings int8"     for models with adapters
  *   "host_memory N"     N bytes of host memory, a decimal number
+ *   "states 8", "master split8", "master stochastic", "gradients bf16", "precision bf16", "attention own"
+ *   "optimizer adafactor"    followed by ", states auto" if the states had 8 bits
  *   "fused_update"      followed by ", gradients fp32" and ", micro_batch auto" if these settings have to
  *                       change too
- * Later versions may have other names. */
+ *   "lora 16"           new adapters of this rank for all matrices below the head (stw_model_options)
+ *   "quantize int8", "quantize nf4", "quantize_embeddings int8"     for models with adapters
+ *   "seq N"             samples of N tokens, the longest that fit
+ *   "model NAME"        a smaller preset
+ * Later versions may have other names. All figures are those of the plan that the changed settings give with
+ * the same budget or, if `fits` is 0, of its smallest plan. */
 typedef struct stw_relaxation_info {
   uint32_t struct_size;
   uint32_t changes_numerics; /* 1: the trained bits would be different */
   uint64_t saves_bytes;      /* bytes by which the change lowers the smallest peak. For host_memory: bytes by
                                 which the peak with this host memory is below the smallest peak without it */
-  double costs_fraction;     /* change in step time, as a fraction of the step time at the smallest peak;
-                                negative: faster. If the change is enough, the new step time is that of the
-                                plan within the budget; else it is that of the smallest plan */
-  char change[64];           /* the settings to change: "states 8", "host_memory 1048576" (bytes), ...;
-                                the comment of this struct lists them */
-  uint32_t fits;             /* 1: this change alone is enough */
+  double costs_fraction;     /* change in the time of a token, as a fraction of its time if there were enough
+                                memory without the change; negative: faster */
+  char change[64];           /* the settings to change: "states 8, master split8", ...; the comment of this
+                                struct lists them. Cut where it is longer; `flags` is complete */
+  uint32_t fits;             /* 1: this change is enough */
   uint32_t reserved;
+  char flags[192];          /* the change as flags of the command: "--states 8 --master split8" */
+  char effect[192];         /* what is different in the result, in words; empty: nothing */
+  double tokens_per_second; /* as in stw_plan_info */
+  uint64_t peak;            /* as in stw_plan_info. If `fits` is 0: the smallest budget that works */
+  uint64_t host;            /* as in stw_plan_info */
+  uint64_t least_host;      /* for host_memory: the least host memory with which a plan, maybe a slower one,
+                               fits; else 0 */
 } stw_relaxation_info;
 
-/* Gives the index-th change of settings for a plan that does not fit. Changes that keep the trained bits come
- * first. Within both kinds, the change that costs the least time comes first. Errors: STW_BAD_ARGUMENT past
- * the last one. Thread: any. Since: 0.1 */
+/* Gives the index-th change of settings for a plan that does not fit. There are at most eight. If any of them
+ * fit, only these are given, those that are closest to the request first: changes that keep the trained bits,
+ * cheaper number formats, adapters, shorter samples, and smaller models. A combination that contains another
+ * one that fits is left out. Errors: STW_BAD_ARGUMENT past the last one. Thread: any. Since: 0.1 */
 STW_API stw_status stw_plan_relaxation_at(const stw_plan* plan, size_t index,
                                           stw_relaxation_info* out) STW_NOEXCEPT;
 

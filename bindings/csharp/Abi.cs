@@ -104,6 +104,14 @@ internal static unsafe class Abi
     public const uint STW_MODE_EXACT = 0;
     public const uint STW_MODE_FAST = 1;
     public const uint STW_SET_RESERVE = 1;
+    public const uint STW_KEEP_NUMERICS = 1;
+    public const uint STW_KEEP_MODEL = 2;
+    public const uint STW_KEEP_ADAPTERS = 4;
+    public const uint STW_KEEP_SEQUENCE = 8;
+    public const uint STW_KEEP_OPTIMIZER = 16;
+    public const uint STW_KEEP_CLIPPING = 32;
+    public const uint STW_KEEP_DIVISION = 64;
+    public const uint STW_KEEP_ALL = 127;
     public const uint STW_INPUT_POSITIONS = 1;
     public const uint STW_INPUT_WEIGHTS = 2;
     public const uint STW_RECOMPUTE_AUTO = 0;
@@ -696,6 +704,10 @@ internal static unsafe class Abi
         public uint preference;
         /// <summary>reports and cancels this call; NULL: none</summary>
         public stw_watch* watch;
+        /// <summary>STW_KEEP_*: settings that relaxations must not change</summary>
+        public uint keep;
+        /// <summary>0</summary>
+        public uint reserved;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_plan_options Sized()
@@ -819,19 +831,32 @@ internal static unsafe class Abi
         /// </summary>
         public ulong saves_bytes;
         /// <summary>
-        /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. If the
-        /// change is enough, the new step time is that of the plan within the budget; else it is that of the
-        /// smallest plan
+        /// change in the time of a token, as a fraction of its time if there were enough memory without the
+        /// change; negative: faster
         /// </summary>
         public double costs_fraction;
         /// <summary>
-        /// the settings to change: "states 8", "host_memory 1048576" (bytes), ...; the comment of this struct
-        /// lists them
+        /// the settings to change: "states 8, master split8", ...; the comment of this struct lists them. Cut
+        /// where it is longer; `flags` is complete
         /// </summary>
         public fixed byte change[64];
-        /// <summary>1: this change alone is enough</summary>
+        /// <summary>1: this change is enough</summary>
         public uint fits;
         public uint reserved;
+        /// <summary>the change as flags of the command: "--states 8 --master split8"</summary>
+        public fixed byte flags[192];
+        /// <summary>what is different in the result, in words; empty: nothing</summary>
+        public fixed byte effect[192];
+        /// <summary>as in stw_plan_info</summary>
+        public double tokens_per_second;
+        /// <summary>as in stw_plan_info. If `fits` is 0: the smallest budget that works</summary>
+        public ulong peak;
+        /// <summary>as in stw_plan_info</summary>
+        public ulong host;
+        /// <summary>
+        /// for host_memory: the least host memory with which a plan, maybe a slower one, fits; else 0
+        /// </summary>
+        public ulong least_host;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_relaxation_info Sized()

@@ -140,6 +140,30 @@ namespace Stowage
         Int8 = STW_QUANTIZE_INT8,
     }
 
+    /// <summary>Settings that the relaxations of a plan that does not fit must not change.</summary>
+    [Flags]
+    public enum Keep : uint
+    {
+        /// <summary>Nothing: all settings may change.</summary>
+        None = 0,
+        /// <summary>STW_KEEP_NUMERICS</summary>
+        Numerics = STW_KEEP_NUMERICS,
+        /// <summary>STW_KEEP_MODEL</summary>
+        Model = STW_KEEP_MODEL,
+        /// <summary>STW_KEEP_ADAPTERS</summary>
+        Adapters = STW_KEEP_ADAPTERS,
+        /// <summary>STW_KEEP_SEQUENCE</summary>
+        Sequence = STW_KEEP_SEQUENCE,
+        /// <summary>STW_KEEP_OPTIMIZER</summary>
+        Optimizer = STW_KEEP_OPTIMIZER,
+        /// <summary>STW_KEEP_CLIPPING</summary>
+        Clipping = STW_KEEP_CLIPPING,
+        /// <summary>STW_KEEP_DIVISION</summary>
+        Division = STW_KEEP_DIVISION,
+        /// <summary>STW_KEEP_ALL</summary>
+        All = STW_KEEP_ALL,
+    }
+
     /// <summary>The training objective: every target by itself, or the better one of two answers.</summary>
     public enum Preference : uint
     {

@@ -157,18 +157,36 @@ namespace Stowage
             CostsFraction = native.costs_fraction;
             ChangesNumerics = native.changes_numerics != 0;
             Fits = native.fits != 0;
+            Flags = Texts.Read(native.flags, 192);
+            Effect = Texts.Read(native.effect, 192);
+            TokensPerSecond = native.tokens_per_second;
+            Peak = Numbers.Of(native.peak);
+            Host = Numbers.Of(native.host);
+            LeastHost = Numbers.Of(native.least_host);
         }
 
         /// <summary>The settings to change, as flags of the command: "states 8", …</summary>
         public string Change { get; }
         /// <summary>Bytes by which the smallest peak falls.</summary>
         public long SavesBytes { get; }
-        /// <summary>The change in step time, as a fraction; negative: faster.</summary>
+        /// <summary>The change in the time of a token, as a fraction; negative: faster.</summary>
         public double CostsFraction { get; }
         /// <summary>Whether the trained bits would be different.</summary>
         public bool ChangesNumerics { get; }
-        /// <summary>Whether this change alone is enough.</summary>
+        /// <summary>Whether this change is enough.</summary>
         public bool Fits { get; }
+        /// <summary>The change as flags of the command.</summary>
+        public string Flags { get; }
+        /// <summary>What is different in the result; empty: nothing.</summary>
+        public string Effect { get; }
+        /// <summary>Tokens per second of the plan.</summary>
+        public double TokensPerSecond { get; }
+        /// <summary>The plan's peak in bytes; if it does not fit, the smallest budget that works.</summary>
+        public long Peak { get; }
+        /// <summary>Bytes of host memory that the plan takes.</summary>
+        public long Host { get; }
+        /// <summary>The least host memory with which a plan fits; 0: the change needs none.</summary>
+        public long LeastHost { get; }
     }
 
     /// <summary>Tensors that a plan keeps in host memory.</summary>

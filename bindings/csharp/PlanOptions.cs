@@ -99,6 +99,8 @@ namespace Stowage
         public Quantize QuantizeEmbeddings { get; set; }
         /// <summary>For pairs of documents. Batches then have positions even without Positions.</summary>
         public Preference Preference { get; set; }
+        /// <summary>Settings that the plan's relaxations must not change.</summary>
+        public Keep Keep { get; set; }
         /// <summary>Reports and cancels the planning.</summary>
         public Watch Watch { get; set; }
 
@@ -147,6 +149,7 @@ namespace Stowage
             given.quantize_embeddings = (uint)QuantizeEmbeddings;
             given.preference = (uint)Preference;
             given.watch = texts.Of(Watch);
+            given.keep = (uint)Keep;
             return given;
         }
     }

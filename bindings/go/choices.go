@@ -18,6 +18,7 @@ type (
 	Attention         uint32
 	Quantize          uint32
 	Preference        uint32
+	Keep              uint32 // bits that can be combined
 	Task              uint32
 	Mode              uint32
 	Recompute         uint32
@@ -85,6 +86,15 @@ const (
 	IPO            Preference = C.STW_PREFERENCE_IPO
 	SimPO          Preference = C.STW_PREFERENCE_SIMPO
 	ORPO           Preference = C.STW_PREFERENCE_ORPO
+
+	KeepNumerics  Keep = C.STW_KEEP_NUMERICS
+	KeepModel     Keep = C.STW_KEEP_MODEL
+	KeepAdapters  Keep = C.STW_KEEP_ADAPTERS
+	KeepSequence  Keep = C.STW_KEEP_SEQUENCE
+	KeepOptimizer Keep = C.STW_KEEP_OPTIMIZER
+	KeepClipping  Keep = C.STW_KEEP_CLIPPING
+	KeepDivision  Keep = C.STW_KEEP_DIVISION
+	KeepAll       Keep = C.STW_KEEP_ALL
 
 	TaskAutomatic           Task = C.STW_TASK_AUTOMATIC
 	TaskLanguageModel       Task = C.STW_TASK_LANGUAGE_MODEL

@@ -49,6 +49,7 @@ type PlanOptions struct {
 	Quantize           Quantize
 	QuantizeEmbeddings Quantize
 	Preference         Preference // for pairs of documents; batches have positions even without Positions
+	Keep               Keep       // settings that Relaxations must not change
 	Watch              *Watch     // reports and cancels the planning; nil: none
 }
 
@@ -78,13 +79,19 @@ type Buffer struct {
 	First, Last   int    // instructions of the micro-step's program
 }
 
-// Relaxation is a change of settings with which a plan would need less memory.
+// Relaxation is a change of settings with which a plan would fit.
 type Relaxation struct {
 	Change          string
 	SavesBytes      uint64
-	CostsFraction   float64 // change in step time; negative: faster
+	CostsFraction   float64 // change in the time of a token; negative: faster
 	ChangesNumerics bool
-	Fits            bool // this change alone is enough
+	Fits            bool   // this change is enough
+	Flags           string // the change as flags of the command
+	Effect          string // what is different in the result; empty: nothing
+	TokensPerSecond float64
+	Peak            uint64 // if Fits is false: the smallest budget that works
+	Host            uint64 // bytes of host memory that the plan takes
+	LeastHost       uint64 // the least host memory with which a plan fits; 0: the change needs none
 }
 
 // Offload describes tensors that a plan keeps in host memory.
@@ -179,7 +186,8 @@ func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_st
 		group_count: C.size_t(len(o.Groups)), master: C.uint32_t(o.Master), kernels: C.uint32_t(o.Kernels),
 		gradients: C.uint32_t(o.Gradients), fused_update: number(o.FusedUpdate),
 		attention: C.uint32_t(o.Attention), quantize: C.uint32_t(o.Quantize),
-		quantize_embeddings: C.uint32_t(o.QuantizeEmbeddings), preference: C.uint32_t(o.Preference)}
+		quantize_embeddings: C.uint32_t(o.QuantizeEmbeddings), preference: C.uint32_t(o.Preference),
+		keep: C.uint32_t(o.Keep)}
 	if o.ReserveBytes != nil {
 		cOptions.set_mask, cOptions.reserve_bytes = C.STW_SET_RESERVE, C.uint64_t(*o.ReserveBytes)
 	}
@@ -345,8 +353,8 @@ func (p *Plan) Verify() error {
 	return check(C.stw_plan_verify(pointer, &cErr), &cErr)
 }
 
-// Relaxations are the settings that would need less memory, if the plan does not fit. Those that keep the
-// trained bits come first.
+// Relaxations are the settings that would help, if the plan does not fit. Those that are closest to the
+// request come first.
 func (p *Plan) Relaxations() []Relaxation {
 	pointer, err := p.use("Plan")
 	if err != nil {
@@ -359,7 +367,10 @@ func (p *Plan) Relaxations() []Relaxation {
 		func(relaxation *C.stw_relaxation_info) Relaxation {
 			return Relaxation{Change: array(relaxation.change[:]), SavesBytes: uint64(relaxation.saves_bytes),
 				CostsFraction:   float64(relaxation.costs_fraction),
-				ChangesNumerics: relaxation.changes_numerics != 0, Fits: relaxation.fits != 0}
+				ChangesNumerics: relaxation.changes_numerics != 0, Fits: relaxation.fits != 0,
+				Flags: array(relaxation.flags[:]), Effect: array(relaxation.effect[:]),
+				TokensPerSecond: float64(relaxation.tokens_per_second), Peak: uint64(relaxation.peak),
+				Host: uint64(relaxation.host), LeastHost: uint64(relaxation.least_host)}
 		})
 }
 

@@ -61,7 +61,7 @@ std::string shortfall(const Plan& plan) {
                     " bytes), and its plan is shown here." +
                     (plan.relaxations.empty() ? "" : " These changes would save memory:") + "</p>\n";
   if (!plan.relaxations.empty()) out += "<ul>";
-  for (const Relaxation& r : plan.relaxations) out += element("li", relaxation_text(r));
+  for (const Relaxation& r : plan.relaxations) out += element("li", relaxation_text(r, plan.bytes.budget));
   return out + (plan.relaxations.empty() ? "" : "</ul>\n") + "</div>\n";
 }
 

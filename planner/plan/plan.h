@@ -17,17 +17,23 @@ struct Bytes {
   uint64_t padding = 0, arena = 0, reserve = 0, peak = 0, budget = 0, host = 0;
 };
 
+// A change of the request that needs less memory. All figures are those of the plan that the changed request
+// gets; where that does not fit either, of its smallest plan.
 struct Relaxation {
-  std::string change;
+  std::string change;  // "states 8, master split8"
   // How much the relaxation lowers the smallest peak. For host memory: the smallest peak before the
-  // relaxation, minus the peak of the plan after it (see costs_fraction).
+  // relaxation, minus the peak of the plan after it.
   uint64_t saves_bytes = 0;
-  // The increase of the step time, as a fraction; negative: faster. Compares the plan with the smallest peak
-  // before the relaxation with the plan after it: the one within the budget if one fits, otherwise the one
-  // with the smallest peak.
+  // The increase of the time of a token, as a fraction of the time with unlimited memory; negative: faster.
   double costs_fraction = 0;
   bool changes_numerics = false;
-  bool fits = false;  // this relaxation alone makes a plan fit
+  bool fits = false;        // this relaxation makes a plan fit
+  std::string flags = {};   // the change as flags of the command: "--states 8 --master split8"
+  std::string effect = {};  // what is different in the result; empty: nothing
+  double tokens_per_second = 0;
+  uint64_t peak_bytes = 0;
+  uint64_t host_bytes = 0;        // host memory that the plan takes
+  uint64_t least_host_bytes = 0;  // host memory with which some plan fits; slower ones may take less
 };
 
 struct Plan {
@@ -42,6 +48,7 @@ struct Plan {
   bool fits = false;
   uint64_t minimum_bytes = 0;  // the smallest budget that works
   std::vector<Relaxation> relaxations;
+  std::string shortage;  // a sentence if not even a relaxation fits: what binds, and what would do
   uint64_t step_picoseconds = 0, recompute_picoseconds = 0;
   // By the cost model, no plan of these numerics within the budget is faster.
   uint64_t bound_picoseconds = 0;
@@ -101,9 +108,23 @@ struct OffloadedTensors {
 };
 std::vector<OffloadedTensors> offloaded_tensors(const Graph& graph, const Decisions& decisions);
 
+// The model that a relaxation offers in place of the request's.
+struct ModelChange {
+  int64_t adapter_rank = 0;  // of new adapters; 0: none
+  std::string preset;        // empty: the request's model
+};
+
+// What relaxations may change about the model. src/trainer implements it.
+struct Alternatives {
+  // The graphs of a changed model for a changed request. Errors: the model does not support the request.
+  std::function<Result<GraphSource>(const ModelChange&, const Request&)> source;
+  // Smaller presets of the model's family, the largest first.
+  std::function<std::vector<std::string>()> smaller_presets;
+};
+
 // The fastest plan that fits. If none fits, the smallest plan, with relaxations of the request
 // (Plan::relaxations).
-Result<Plan> search(const GraphSource& source, const Request& request);
+Result<Plan> search(const GraphSource& source, const Request& request, const Alternatives& alternatives = {});
 // The programs of a plan. Checks them with verify.h, and compares them with the figures of the plan.
 Result<Programs> realize(const Graph& graph, const Plan& plan);
 

@@ -30,6 +30,22 @@ Json recompute_json(const Graph& graph, const Decisions& decisions) {
   return list;
 }
 
+Json relaxation_json(const Relaxation& x) {
+  Json json = Json::object()
+                  .set("change", x.change)
+                  .set("saves_bytes", x.saves_bytes)
+                  .set("costs_fraction", x.costs_fraction)
+                  .set("changes_numerics", x.changes_numerics)
+                  .set("fits", x.fits)
+                  .set("flags", x.flags)
+                  .set("effect", x.effect)
+                  .set("tokens_per_second", x.tokens_per_second)
+                  .set("peak_bytes", x.peak_bytes)
+                  .set("host_bytes", x.host_bytes);
+  if (x.least_host_bytes > 0) json.set("least_host_bytes", x.least_host_bytes);
+  return json;
+}
+
 Json tiles_json(const Graph& graph, const Decisions& decisions) {
   Json list = Json::array();
   for (const TiledBlocks& run : tiled_blocks(graph, decisions))
@@ -189,14 +205,9 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   body.set("minimum_vram_bytes", plan.minimum_bytes);
   if (!plan.fits) {
     Json list = Json::array();
-    for (const Relaxation& x : plan.relaxations)
-      list.push(Json::object()
-                    .set("change", x.change)
-                    .set("saves_bytes", x.saves_bytes)
-                    .set("costs_fraction", x.costs_fraction)
-                    .set("changes_numerics", x.changes_numerics)
-                    .set("fits", x.fits));
+    for (const Relaxation& x : plan.relaxations) list.push(relaxation_json(x));
     body.set("relaxations", list);
+    if (!plan.shortage.empty()) body.set("shortage", plan.shortage);
   }
   return to_string(fingerprinted(std::move(body), hash), 1) + "\n";
 }

@@ -32,6 +32,6 @@ Result<Plan> plan_from_json(const Graph& graph, std::string_view json, Hash hash
 // A table with bars, for users.
 std::string plan_report(const Graph& graph, const Plan& plan);
 // A relaxation in words.
-std::string relaxation_text(const Relaxation& relaxation);
+std::string relaxation_text(const Relaxation& relaxation, uint64_t budget);
 
 }  // namespace stw

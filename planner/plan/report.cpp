@@ -116,28 +116,24 @@ std::string offloaded_text(const Graph& graph, const Plan& plan) {
   return text;
 }
 
-// human_bytes() of at least so many bytes: with a little less memory the plan would not fit.
-std::string bytes_rounded_up(uint64_t bytes) {
-  const uint64_t last_digit = bytes >= 1u << 30   ? (1u << 30) / 100
-                              : bytes >= 1u << 20 ? (1u << 20) / 100
-                              : bytes >= 1u << 10 ? (1u << 10) / 10
-                                                  : 0;
-  return human_bytes(bytes + (last_digit ? last_digit / 2 + 1 : 0));
+// Whole tokens, or three digits.
+std::string rate_text(double per_second) {
+  return (per_second >= 100 ? grouped(static_cast<uint64_t>(per_second + 0.5))
+                            : fixed_point(per_second, per_second >= 10 ? 1 : 2)) +
+         " tokens/s";
 }
 
 }  // namespace
 
-std::string relaxation_text(const Relaxation& x) {
-  constexpr std::string_view host = "host_memory ";  // followed by bytes
-  const std::string change =
-      x.change.starts_with(host)
-          ? std::string(host) + bytes_rounded_up(std::stoull(x.change.substr(host.size())))
-          : x.change;
-  const std::string percent = fixed_point(x.costs_fraction * 100, 1);
-  const std::string cost =
-      percent == "0.0" || percent == "-0.0" ? "the same" : (x.costs_fraction < 0 ? "" : "+") + percent + " %";
-  return change + ": saves " + human_bytes(x.saves_bytes) + (x.fits ? " and fits" : ", which is not enough") +
-         ", step time " + cost + (x.changes_numerics ? ", changes the numerics" : "");
+std::string relaxation_text(const Relaxation& x, uint64_t budget) {
+  if (!x.fits)
+    return x.flags + ": not enough, needs " + human_bytes(x.peak_bytes) + ", " +
+           human_bytes(x.peak_bytes > budget ? x.peak_bytes - budget : 0) + " more than the budget";
+  std::string text = x.flags + ": " + rate_text(x.tokens_per_second) + ", peak " + human_bytes(x.peak_bytes) +
+                     "; " + (x.changes_numerics ? x.effect : "the same result");
+  if (x.least_host_bytes > 0)
+    text += "; takes " + human_bytes(x.host_bytes) + ", " + human_bytes(x.least_host_bytes) + " are enough";
+  return text;
 }
 
 std::string plan_report(const Graph& graph, const Plan& plan) {
@@ -161,7 +157,9 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
     s += "  does not fit: the budget is " + human_bytes(plan.bytes.budget) +
          ", the smallest budget that works is " + human_bytes(plan.minimum_bytes) + " (" +
          std::to_string(plan.minimum_bytes) + " bytes)\n";
-    for (const Relaxation& x : plan.relaxations) s += "  instead      " + relaxation_text(x) + "\n";
+    for (const Relaxation& x : plan.relaxations)
+      s += "  instead      " + relaxation_text(x, plan.bytes.budget) + "\n";
+    if (!plan.shortage.empty()) s += "  shortage     " + plan.shortage + "\n";
     s += "  the smallest plan:\n";
   }
   s += "  micro-batch  " + std::to_string(plan.decisions.micro_batch) + " × " +

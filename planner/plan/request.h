@@ -13,6 +13,16 @@ namespace stw {
 
 enum class Recompute : uint8_t { choose, none, full };
 
+// Settings that relaxations must keep, because the caller would refuse other values. Bits.
+inline constexpr uint32_t keep_numerics = 1;  // all that change the trained bits
+inline constexpr uint32_t keep_model = 2;     // no smaller preset
+inline constexpr uint32_t keep_adapters = 4;  // no new adapters
+inline constexpr uint32_t keep_sequence = 8;  // no shorter samples
+inline constexpr uint32_t keep_optimizer = 16;
+inline constexpr uint32_t keep_clipping = 32;  // no fused update
+inline constexpr uint32_t keep_division = 64;  // micro-batch, recompute and host memory
+inline constexpr uint32_t keep_everything = 127;
+
 struct Request : RequestedNumerics {
   std::string device = "cpu";
   std::optional<DeviceProfile> calibrated;  // profile of the device; empty: the embedded one
@@ -29,6 +39,7 @@ struct Request : RequestedNumerics {
   // Empty: cublaslt if `fast` is set, otherwise tensor, where device and precision allow it.
   std::optional<Kernels> kernels;
   bool fast = false;  // gives up contract E3 if kernels are faster without it
+  uint32_t keep = 0;  // keep_…; for relaxations alone
 };
 
 // The numerics of the request, with states of `state_bits` bits.

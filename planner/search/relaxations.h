@@ -1,6 +1,7 @@
-// If no plan fits, lists changes to the request that would save memory, with their savings and costs.
+// If no plan fits, lists changes to the request that would help, with the figures of the plans that follow.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "planner/plan/plan.h"
@@ -11,11 +12,19 @@ namespace stw {
 // The fastest of the plans with the smallest arena. (smallest() does not consider time.)
 Candidate fastest_of_smallest(SearchSpace& space);
 
-// Tries each change alone. Changes that keep the trained bits come first; within each group, changes that
-// cost less time come first. `space` holds the plans of the request, none of which fits in `arena_budget`
-// bytes. `base` is fastest_of_smallest(space).
-std::vector<Relaxation> relaxations(const GraphSource& source, const Request& request,
-                                    const DeviceProfile& device, SearchSpace& space, const Candidate& base,
-                                    uint64_t arena_budget);
+// The plan of search(), without relaxations and next_gib_picoseconds.
+Result<Plan> search_alone(const GraphSource& source, const Request& request);
+
+struct Advice {
+  std::vector<Relaxation> relaxations;  // at most eight
+  std::string shortage;                 // Plan::shortage
+};
+
+// The relaxations that fit, the closest to the request first: those that keep the trained bits, cheaper
+// number formats, adapters, shorter samples, and smaller models. A combination that contains one that fits is
+// left out. If none fits, those that come closest. `space` holds the smallest plans of the request, none of
+// which fits in `arena_budget` bytes.
+Advice relaxations(const GraphSource& source, const Request& request, const Alternatives& alternatives,
+                   SearchSpace& space, uint64_t arena_budget);
 
 }  // namespace stw

@@ -2,6 +2,7 @@
 // and fills in the plan's figures.
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "planner/plan/plan.h"
 #include "planner/search/relaxations.h"
@@ -63,7 +64,9 @@ static bool uses_library_attention(const Graph& graph) {
 
 static bool has_relative_positions(const Graph& graph) { return graph.relative.tensor >= 0; }
 
-Result<Plan> search(const GraphSource& source, const Request& request) {
+// Relaxations (null: none) and the time with more memory are computed only for the answer that is shown.
+static Result<Plan> answer(const GraphSource& source, const Request& request,
+                           const Alternatives* alternatives) {
   STW_TRY(check(request));
   const DeviceProfile* device = &profile_of(request);
   Plan plan;
@@ -130,18 +133,31 @@ Result<Plan> search(const GraphSource& source, const Request& request) {
   if (!plan.fits) {
     chosen = &smallest_space;
     found = fastest_of_smallest(smallest_space);
-    plan.relaxations = relaxations(source, plan.request, *device, smallest_space, *found, arena_budget);
+    if (alternatives && request.keep != keep_everything) {
+      Advice advice = relaxations(source, plan.request, *alternatives, smallest_space, arena_budget);
+      plan.relaxations = std::move(advice.relaxations);
+      plan.shortage = std::move(advice.shortage);
+    }
   }
   found = chosen->with_bound(std::move(*found), plan.fits ? arena_budget : chosen->arena(found->decisions));
   fill_plan(plan, *chosen, *found, reserve, budget);
   const std::optional<Candidate> next =
-      chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30));
+      alternatives ? chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30))
+                   : std::nullopt;
   plan.next_gib_picoseconds = next ? next->picoseconds : plan.step_picoseconds;
   if (plan.step_picoseconds >= size_limit)
     return Error{Code::bad_argument,
                  "a step would take weeks within this budget, more than the cost model can count; set a "
                  "larger budget"};
   return plan;
+}
+
+Result<Plan> search(const GraphSource& source, const Request& request, const Alternatives& alternatives) {
+  return answer(source, request, &alternatives);
+}
+
+Result<Plan> search_alone(const GraphSource& source, const Request& request) {
+  return answer(source, request, nullptr);
 }
 
 }  // namespace stw

@@ -248,6 +248,34 @@ const Candidate& SearchSpace::smallest_without_full_recompute() {
   return *smallest_without_full_recompute_;
 }
 
+uint64_t SearchSpace::fewest_live_bytes() {
+  uint64_t least = full_recompute_ ? full_recompute_->fewest_live_bytes() : UINT64_MAX;
+  for (size_t c = 0; c < choices_.size(); ++c)
+    if (choices_[c].figures.host_bytes <= request_.host_bytes && choices_[c].figures.resident_bytes < least)
+      least = std::min(least, search_of(c).fewest_live_bytes());
+  return least;
+}
+
+std::optional<uint64_t> SearchSpace::least_host_bytes(uint64_t arena_bytes) {
+  std::vector<std::pair<uint64_t, size_t>> choices;  // host bytes at the smallest micro-batch
+  for (size_t c = 0; c < choices_.size(); ++c)
+    if (choices_[c].figures.resident_bytes <= arena_bytes && !is_empty())
+      choices.emplace_back(size_add(choices_[c].figures.host_bytes,
+                                    offloaded_input_bytes(graph_, choices_[c].figures.offload,
+                                                          micro_batches_[0], device_.alignment)),
+                           c);
+  std::sort(choices.begin(), choices.end());
+  const std::optional<uint64_t> full =
+      full_recompute_ ? full_recompute_->least_host_bytes(arena_bytes) : std::nullopt;
+  for (const auto& [bytes, c] : choices) {
+    if (bytes > request_.host_bytes || (full && *full <= bytes)) break;
+    if (search_of(c).fewest_live_bytes() <= arena_bytes &&
+        search_of(c).arena(search_of(c).with_fewest_live_bytes().decisions) <= arena_bytes)
+      return bytes;
+  }
+  return full;
+}
+
 uint64_t SearchSpace::arena(const Decisions& decisions) {
   for (size_t c = 0; c < choices_.size(); ++c)
     if (choices_[c].figures.offload == decisions.offload) return search_of(c).arena(decisions);

@@ -43,6 +43,10 @@ class SearchSpace {
   bool is_empty() const { return micro_batches_.empty(); }
   // The plan with the smallest arena. Requires that the space is not empty.
   const Candidate& smallest();
+  // No plan's arena takes fewer bytes. Quicker than smallest().
+  uint64_t fewest_live_bytes();
+  // The least host memory with which some plan's arena takes at most this many bytes. Empty if none does.
+  std::optional<uint64_t> least_host_bytes(uint64_t arena_bytes);
   // Bytes of a plan's arena after layout.
   uint64_t arena(const Decisions& decisions);
   Programs programs(const Decisions& decisions) const;

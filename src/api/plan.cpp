@@ -26,6 +26,10 @@ static_assert(STW_KERNELS_PORTABLE - 1 == static_cast<int>(Kernels::portable) &&
               STW_KERNELS_CUBLASLT_WGMMA - 1 == static_cast<int>(Kernels::cublaslt_wgmma) &&
               STW_RECOMPUTE_NONE == static_cast<int>(Recompute::none) &&
               STW_RECOMPUTE_FULL == static_cast<int>(Recompute::full));
+static_assert(STW_KEEP_NUMERICS == keep_numerics && STW_KEEP_MODEL == keep_model &&
+              STW_KEEP_ADAPTERS == keep_adapters && STW_KEEP_SEQUENCE == keep_sequence &&
+              STW_KEEP_OPTIMIZER == keep_optimizer && STW_KEEP_CLIPPING == keep_clipping &&
+              STW_KEEP_DIVISION == keep_division && STW_KEEP_ALL == keep_everything);
 
 Status read_groups(const stw_plan_options& o, std::vector<ParameterGroup>& groups) {
   if (o.group_count > 0 && !o.groups) return Error{Code::bad_argument, "plan: groups is NULL"};
@@ -153,6 +157,9 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   if (o.fused_update > 1) return Error{Code::bad_argument, "plan: fused_update must be 0 or 1"};
   r.fused_update = o.fused_update != 0;
   STW_TRY(choose<bool>(r.fast, o.mode, STW_MODE_FAST + 1, "mode"));
+  if (o.keep & ~uint32_t{STW_KEEP_ALL}) return Error{Code::bad_argument, "plan: unknown bits in keep"};
+  STW_TRY(api::check_reserved(o.reserved, "plan options"));
+  r.keep = o.keep;
   return r;
 }
 
@@ -301,6 +308,12 @@ stw_status stw_plan_relaxation_at(const stw_plan* plan, size_t index, stw_relaxa
   info.costs_fraction = r.costs_fraction;
   info.fits = r.fits ? 1 : 0;
   api::copy_text(info.change, r.change);
+  api::copy_text(info.flags, r.flags);
+  api::copy_text(info.effect, r.effect);
+  info.tokens_per_second = r.tokens_per_second;
+  info.peak = r.peak_bytes;
+  info.host = r.host_bytes;
+  info.least_host = r.least_host_bytes;
   return api::write_info(info, out);
 }
 
@@ -394,6 +407,8 @@ stw_status stw_plan_longest_sequence(const stw_model* model, const stw_plan_opti
       Error e = api::over_budget((*least)->plan);
       e.message = "does not fit: not even a sequence of one token, for which the smallest budget is " +
                   std::to_string(e.bytes_needed);
+      const std::vector<Relaxation>& helps = (*least)->plan.relaxations;
+      if (!helps.empty() && helps[0].fits) e.message += "; it fits with " + helps[0].change;
       return api::fail(error, e);
     }
     *sequence = static_cast<uint64_t>(low);

@@ -430,6 +430,7 @@ stw_status stw_trainer_replan(stw_trainer* trainer, uint64_t memory_bytes, stw_p
     STW_API_TRY(t.check_replan());  // before the search, which may fail for another reason
     Request request = t.plan().request;
     request.memory_bytes = memory_bytes;
+    request.keep = keep_everything;  // a refusal is only an error
     if (memory_bytes == 0) {
       request.device_memory = t.memory_of_device();
       request.device_probed = request.device_memory > 0;

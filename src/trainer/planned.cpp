@@ -5,6 +5,7 @@
 #include "planner/plan/plan_file.h"
 #include "planner/program/verify.h"
 #include "src/base/hash.h"
+#include "src/trainer/alternatives.h"
 
 namespace stw {
 
@@ -31,7 +32,7 @@ Result<std::shared_ptr<const Planned>> Planned::make(const Model& model, const R
   auto source = [&](const Numerics& numerics) {
     return build_model(model.config(), request.sequence, numerics);
   };
-  STW_ASSIGN(plan, search(source, request));
+  STW_ASSIGN(plan, search(source, request, alternatives_of(model)));
   return finish(model, std::move(plan));
 }
 

@@ -257,13 +257,14 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
     model->weights_.emplace(std::move(reader));
   }
   if (source.adapters.any() && has_head(model->config_.task))
-    STW_TRY(model->find_frozen_head(source.adapter, source.adapter.empty() ? nullptr : &with.adapters));
+    STW_TRY(model->freeze_head(source.adapter, source.adapter.empty() ? nullptr : &with.adapters));
   // The parameters do not depend on the sequence length.
   auto graph = build_forward(model->config_, 1, Format::f32, {});
   if (!graph) {
     if (!source.adapter.empty()) graph.error().message = source.adapter + ": " + graph.error().message;
     return std::move(graph.error());
   }
+  if (origin == "preset " + source.source && weights.empty()) model->preset_ = source;
   model->graph_ = std::move(*graph);
   for (int t = 0; t < static_cast<int>(model->graph_.tensors.size()); ++t)
     if (model->graph_.owns_bytes(t)) model->parameters_.push_back(t);
@@ -308,7 +309,9 @@ Status Model::take_masked_head(const ModelSource& source, const std::set<std::st
 // PEFT trains the modules of the default list, which lacks BERT's pooler. Here a pooler that no file has is
 // trained too, and so is a masked-language-model head. PEFT cannot train a bias without its matrix: a new
 // head's bias stays 0 where the matrix is the embedding table.
-Status Model::find_frozen_head(const std::string& folder, const AdapterConfig* found) {
+Result<std::set<std::string>> Model::find_frozen_head(const std::string& folder,
+                                                      const AdapterConfig* found) const {
+  std::set<std::string> frozen;
   ModelConfig config = config_;
   config.adapters = {};
   STW_ASSIGN(graph, build_forward(config, 1, Format::f32, {}));
@@ -321,10 +324,32 @@ Status Model::find_frozen_head(const std::string& folder, const AdapterConfig* f
     if (found && weights_ && !found->head.empty() && !is_in_weights && !stays)
       return Error{Code::corrupt,
                    adapter_weights(folder) + ": tensor " + name + " is missing, and the model has none"};
-    if (stays || (is_in_weights && !is_saved(default_saved_modules(config_.task), name)))
-      config_.frozen_head.insert(name);
+    if (stays || (is_in_weights && !is_saved(default_saved_modules(config_.task), name))) frozen.insert(name);
   }
+  return frozen;
+}
+
+Status Model::freeze_head(const std::string& folder, const AdapterConfig* found) {
+  STW_ASSIGN(frozen, find_frozen_head(folder, found));
+  config_.frozen_head = std::move(frozen);
   return ok();
+}
+
+Result<ModelConfig> Model::config_with_adapters(int64_t rank) const {
+  ModelConfig config = config_;
+  config.adapters = {.rank = rank, .alpha = 2.0 * static_cast<double>(rank), .targets = {all_targets}};
+  if (has_head(config.task)) {
+    STW_ASSIGN(frozen, find_frozen_head("", nullptr));
+    config.frozen_head = std::move(frozen);
+  }
+  STW_TRY(build_forward(config, 1, Format::f32, {}));
+  return config;
+}
+
+Result<std::shared_ptr<const Model>> Model::of_preset(const std::string& name) const {
+  ModelSource source = *preset_;
+  source.source = name;
+  return open(source);
 }
 
 // The files' entry of the tensor that is tied to this parameter; null where no tensor is tied to it, or the

@@ -49,6 +49,12 @@ class Model {
   int64_t layers_in_files() const { return layers_in_files_; }  // 0: there are no files
   // The base model's name in an adapters' folder: an absolute path, or a preset; empty if unknown.
   const std::string& base() const { return base_; }
+  // The preset that the model was made from, with random weights; empty if it was not.
+  const std::string& preset() const { return preset_ ? preset_->source : no_preset_; }
+  // This model with another preset in place of preset(). Errors: those of open().
+  Result<std::shared_ptr<const Model>> of_preset(const std::string& name) const;
+  // The configuration with new adapters of this rank for all matrices. Errors: those of build_forward().
+  Result<ModelConfig> config_with_adapters(int64_t rank) const;
 
   // Reads `count` elements of a parameter from element `first`, as fp32, from the files or drawn from the
   // seed. Rows are in the graph's order (WeightLayout). Allocates nothing.
@@ -72,9 +78,10 @@ class Model {
   bool holds(const SafetensorsReader& file, std::string_view parameter) const;
   // Takes over a masked-language-model head from the adapters' folder. Errors: those of set_masked.
   Status take_masked_head(const ModelSource& source, const std::set<std::string>& head);
-  // Finds the head's parameters that are frozen while adapters are trained. `found`: the adapters' folder;
-  // null for new adapters.
-  Status find_frozen_head(const std::string& folder, const AdapterConfig* found);
+  // The head's parameters that are frozen while adapters are trained. `found`: the adapters' folder; null for
+  // new adapters.
+  Result<std::set<std::string>> find_frozen_head(const std::string& folder, const AdapterConfig* found) const;
+  Status freeze_head(const std::string& folder, const AdapterConfig* found);
   // The parameter's entry in the adapters' folder; null where it comes from elsewhere.
   const SafetensorsInfo* find_in_adapters(const Tensor& parameter) const;
   bool is_drawn(const Tensor& parameter) const;  // from the seed
@@ -101,6 +108,8 @@ class Model {
   bool draws_logits_ = false;  // the head's last matrix and its bias are drawn, also where files have them
   int64_t layers_in_files_ = 0;
   std::string base_;
+  std::optional<ModelSource> preset_;
+  std::string no_preset_;
   uint64_t seed_ = 1337;
 };
 

@@ -336,35 +336,111 @@ TEST(Plan, FrontierAgreesWithBudgets) {
   EXPECT_EQ(untouched, 0u);
 }
 
-TEST(Plan, RelaxationsAreRankedAndWork) {
+// Changes the options of a plan, and the rank of new adapters, as the flags of a relaxation say.
+void follow(std::string flags, stw_plan_options& o, uint32_t& rank) {
+  flags += " ";
+  while (!flags.empty()) {
+    const size_t end = std::min(flags.find(" --"), flags.size() - 1);
+    const std::string part = flags.substr(0, end);
+    flags.erase(0, end + 1);
+    if (part == "--recompute auto") o.recompute = STW_RECOMPUTE_AUTO;
+    else if (part == "--states 8") o.state_bits = STW_STATES_8;
+    else if (part == "--states auto") o.state_bits = STW_STATES_AUTO;
+    else if (part == "--precision bf16") o.precision = STW_PRECISION_BF16;
+    else if (part == "--master split8") o.master = STW_MASTER_SPLIT8;
+    else if (part == "--master stochastic") o.master = STW_MASTER_STOCHASTIC;
+    else if (part == "--optimizer adafactor") o.optimizer = STW_OPTIMIZER_ADAFACTOR;
+    else if (part == "--gradients bf16") o.gradients = STW_GRADIENTS_BF16;
+    else if (part == "--fused-update") o.fused_update = 1;
+    else if (part == "--quantize int8") o.quantize = STW_QUANTIZE_INT8;
+    else if (part == "--quantize nf4") o.quantize = STW_QUANTIZE_NF4;
+    else if (part == "--quantize-embeddings int8") o.quantize_embeddings = STW_QUANTIZE_INT8;
+    else if (part == "--lora 16") rank = 16;
+    else if (part.starts_with("--seq ")) o.sequence = std::stoull(part.substr(6));
+    else if (part.starts_with("--host-memory ")) o.host_bytes = std::stoull(part.substr(14)) << 20;
+    else ADD_FAILURE() << part;
+  }
+}
+
+Handle<stw_model> nano_with_adapters(uint32_t rank) {
+  auto o = sized<stw_model_options>();
+  o.source = "nano";
+  o.adapter_rank = rank;
+  return make<stw_model>([&](stw_model** out, stw_error* e) { return stw_model_create(out, &o, e); });
+}
+
+TEST(Plan, RelaxationsWork) {
   const auto model = make_model("nano");
   auto o = plan_options(12, 64);
   o.state_bits = STW_STATES_32;
   o.recompute = STW_RECOMPUTE_NONE;
-  o.memory_bytes = 1 << 20;
-  stw_plan* out = nullptr;
-  EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_OVER_BUDGET);
-  const Handle<stw_plan> plan(out);
-  const uint64_t minimum = info_of(plan.get()).minimum_bytes;
-  auto before = sized<stw_relaxation_info>(), now = before;
-  size_t count = 0;
-  for (; stw_plan_relaxation_at(plan.get(), count, &now) == STW_OK; ++count) {
-    EXPECT_TRUE(count == 0 || before.changes_numerics <= now.changes_numerics);
-    const std::string change = now.change;
-    auto changed = o;
-    if (change == "recompute auto") changed.recompute = STW_RECOMPUTE_AUTO;
-    else if (change == "states 8") changed.state_bits = STW_STATES_8;
-    else if (change == "precision bf16") changed.precision = STW_PRECISION_BF16;
-    else if (change == "gradients bf16") changed.gradients = STW_GRADIENTS_BF16;
-    else if (change == "fused_update") changed.fused_update = 1;
-    else if (change.starts_with("host_memory ")) changed.host_bytes = std::stoull(change.substr(12));
-    else ADD_FAILURE() << change;
-    changed.memory_bytes = minimum - now.saves_bytes;
-    EXPECT_EQ(info_of(make_plan(model.get(), changed).get()).peak, changed.memory_bytes) << change;
-    before = now;
+  size_t fitting = 0, missing = 0;
+  for (const uint64_t budget : {uint64_t{12} << 20, uint64_t{8} << 20, uint64_t{1} << 20}) {
+    o.memory_bytes = budget;
+    stw_plan* out = nullptr;
+    EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_OVER_BUDGET);
+    const Handle<stw_plan> plan(out);
+    auto now = sized<stw_relaxation_info>();
+    bool changes_numerics = false;
+    size_t count = 0;
+    for (; stw_plan_relaxation_at(plan.get(), count, &now) == STW_OK; ++count) {
+      const std::string change = now.flags;
+      EXPECT_TRUE(!now.fits || now.changes_numerics || !changes_numerics) << "the same bits come first";
+      changes_numerics = now.changes_numerics;
+      EXPECT_EQ(now.changes_numerics, now.effect[0] != 0) << change;
+      EXPECT_EQ(change.substr(2, 4), std::string(now.change).substr(0, 4));
+      auto changed = o;
+      uint32_t rank = 0;
+      follow(change, changed, rank);
+      const auto adapted = nano_with_adapters(rank);
+      stw_plan* followed = nullptr;
+      EXPECT_EQ(stw_plan_create(&followed, adapted.get(), &changed, nullptr),
+                now.fits ? STW_OK : STW_OVER_BUDGET);
+      const Handle<stw_plan> given(followed);
+      const stw_plan_info info = info_of(given.get());
+      EXPECT_EQ(now.fits ? info.peak : info.minimum_bytes, now.peak) << change;
+      EXPECT_EQ(info.host, now.host) << change;
+      EXPECT_NEAR(info.tokens_per_second / now.tokens_per_second, 1, 0.02) << change;
+      EXPECT_LE(now.least_host, now.host) << change;
+      (now.fits ? fitting : missing) += 1;
+    }
+    EXPECT_LE(count, 8u);
+    EXPECT_GE(count, 1u);
+    EXPECT_EQ(stw_plan_relaxation_at(plan.get(), 0, nullptr), STW_BAD_ARGUMENT);
   }
-  EXPECT_GE(count, 5u);
-  EXPECT_EQ(stw_plan_relaxation_at(plan.get(), 0, nullptr), STW_BAD_ARGUMENT);
+  EXPECT_GE(fitting, 5u);
+  EXPECT_GE(missing, 1u);
+}
+
+TEST(Plan, RelaxationsKeepWhatTheyAreTold) {
+  const auto model = make_model("nano");
+  auto o = plan_options(2, 16);
+  o.memory_bytes = 8 << 20;
+  const auto changes = [&](uint32_t keep) {
+    o.keep = keep;
+    stw_plan* out = nullptr;
+    EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_OVER_BUDGET);
+    const Handle<stw_plan> plan(out);
+    auto info = sized<stw_relaxation_info>();
+    std::string text;
+    for (size_t i = 0; stw_plan_relaxation_at(plan.get(), i, &info) == STW_OK; ++i)
+      text += std::string(info.change) + "; ";
+    return text;
+  };
+  const std::string all = changes(0);
+  for (const auto& [bit, word] : {std::pair{STW_KEEP_ADAPTERS, "lora"},
+                                  {STW_KEEP_OPTIMIZER, "adafactor"},
+                                  {STW_KEEP_CLIPPING, "fused_update"},
+                                  {STW_KEEP_DIVISION, "host_memory"}}) {
+    EXPECT_NE(all.find(word), all.npos) << all;
+    EXPECT_EQ(changes(static_cast<uint32_t>(bit)).find(word), all.npos);
+  }
+  EXPECT_TRUE(changes(STW_KEEP_NUMERICS).starts_with("host_memory "));
+  EXPECT_EQ(changes(STW_KEEP_NUMERICS).find("; "), changes(STW_KEEP_NUMERICS).size() - 2) << "one line";
+  EXPECT_EQ(changes(STW_KEEP_ALL), "");
+  o.keep = 128;
+  stw_plan* out = nullptr;
+  EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_BAD_ARGUMENT);
 }
 
 TEST(Plan, OffloadsIfHostMemoryIsGiven) {

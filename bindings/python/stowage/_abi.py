@@ -101,6 +101,14 @@ STW_PREFERENCE_ORPO = 4
 STW_MODE_EXACT = 0
 STW_MODE_FAST = 1
 STW_SET_RESERVE = 1
+STW_KEEP_NUMERICS = 1
+STW_KEEP_MODEL = 2
+STW_KEEP_ADAPTERS = 4
+STW_KEEP_SEQUENCE = 8
+STW_KEEP_OPTIMIZER = 16
+STW_KEEP_CLIPPING = 32
+STW_KEEP_DIVISION = 64
+STW_KEEP_ALL = 127
 STW_INPUT_POSITIONS = 1
 STW_INPUT_WEIGHTS = 2
 STW_RECOMPUTE_AUTO = 0
@@ -416,6 +424,8 @@ class stw_plan_options(Structure):
         ("quantize_embeddings", c_uint32),
         ("preference", c_uint32),
         ("watch", c_void_p),
+        ("keep", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -481,6 +491,12 @@ class stw_relaxation_info(Structure):
         ("change", c_char * 64),
         ("fits", c_uint32),
         ("reserved", c_uint32),
+        ("flags", c_char * 192),
+        ("effect", c_char * 192),
+        ("tokens_per_second", c_double),
+        ("peak", c_uint64),
+        ("host", c_uint64),
+        ("least_host", c_uint64),
     ]
 
 

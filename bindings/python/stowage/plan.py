@@ -12,12 +12,27 @@ from .model import Model
 from .watch import Watch, used
 
 INPUTS = {"positions": _abi.STW_INPUT_POSITIONS, "weights": _abi.STW_INPUT_WEIGHTS}
+KEEP = {name[9:].lower(): value for name, value in vars(_abi).items() if name.startswith("STW_KEEP_")}
 
 
-def plan_options(model, global_batch, device=None, inputs=(), groups=(), profile=None, **values):
-    """A stw_plan_options. `device`: an open device, or the name of a profile. `inputs`: what batches may have
-    ("positions", "weights"). `groups`: one dict for each group, such as {"pattern": "embeddings", "frozen":
-    True}. `profile`: a profile that Trainer.calibrate returned."""
+def bits(names, known, what):
+    """The sum of the bits with these names; one name may stand alone."""
+    names = [names] if isinstance(names, str) else names or ()
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{what}: expected {' or '.join(known)}, found {name!r}")
+    total = 0
+    for name in names:
+        total |= known[name]
+    return total
+
+
+def plan_options(model, global_batch, device=None, inputs=(), groups=(), profile=None, keep=(), **values):
+    """A stw_plan_options. `device`: an open device, or the name of a profile. `inputs`: what batches may
+    have ("positions", "weights"). `keep`: what relaxations must not change ("numerics", "model",
+    "adapters", "sequence", "optimizer", "clipping", "division", "all"). `groups`: one dict for each
+    group, such as {"pattern": "embeddings", "frozen": True}. `profile`: a profile that Trainer.calibrate
+    returned."""
     expect(model, Model, "model")
     if device is not None and not isinstance(device, str):
         about = expect(device, Device, "device").info
@@ -31,16 +46,13 @@ def plan_options(model, global_batch, device=None, inputs=(), groups=(), profile
     if profile is not None:
         values["profile"] = encoded(profile)
         values["profile_size"] = len(values["profile"])
-    inputs = [inputs] if isinstance(inputs, str) else inputs or ()
-    for name in inputs:
-        if name not in INPUTS:
-            raise ValueError(f"inputs: expected {' or '.join(INPUTS)}, found {name!r}")
     groups = [groups] if isinstance(groups, dict) else list(groups or ())
     chosen = options(
         "stw_plan_options",
         global_batch=global_batch,
         device=device,
-        inputs=sum(INPUTS[name] for name in set(inputs)),
+        inputs=bits(inputs, INPUTS, "inputs"),
+        keep=bits(keep, KEEP, "keep"),
         **values,
     )
     if groups:
@@ -113,7 +125,7 @@ class Plan(Handle):
 
     @property
     def relaxations(self):
-        """The settings that would need less memory, if the plan does not fit."""
+        """The settings that would help, if the plan does not fit: the closest to the request first."""
         return [info(one) for one in every("stw_plan_relaxation_at", "stw_relaxation_info", self)]
 
     @property

@@ -101,6 +101,14 @@ pub const STW_PREFERENCE_ORPO: u32 = 4;
 pub const STW_MODE_EXACT: u32 = 0;
 pub const STW_MODE_FAST: u32 = 1;
 pub const STW_SET_RESERVE: u32 = 1;
+pub const STW_KEEP_NUMERICS: u32 = 1;
+pub const STW_KEEP_MODEL: u32 = 2;
+pub const STW_KEEP_ADAPTERS: u32 = 4;
+pub const STW_KEEP_SEQUENCE: u32 = 8;
+pub const STW_KEEP_OPTIMIZER: u32 = 16;
+pub const STW_KEEP_CLIPPING: u32 = 32;
+pub const STW_KEEP_DIVISION: u32 = 64;
+pub const STW_KEEP_ALL: u32 = 127;
 pub const STW_INPUT_POSITIONS: u32 = 1;
 pub const STW_INPUT_WEIGHTS: u32 = 2;
 pub const STW_RECOMPUTE_AUTO: u32 = 0;
@@ -669,6 +677,10 @@ pub struct stw_plan_options {
     pub preference: u32,
     /// reports and cancels this call; NULL: none
     pub watch: *mut stw_watch,
+    /// STW\_KEEP\_\*: settings that relaxations must not change
+    pub keep: u32,
+    /// 0
+    pub reserved: u32,
 }
 
 impl Default for stw_plan_options {
@@ -792,16 +804,27 @@ pub struct stw_relaxation_info {
     /// bytes by which the change lowers the smallest peak. For host\_memory: bytes by which the peak with
     /// this host memory is below the smallest peak without it
     pub saves_bytes: u64,
-    /// change in step time, as a fraction of the step time at the smallest peak; negative: faster. If the
-    /// change is enough, the new step time is that of the plan within the budget; else it is that of the
-    /// smallest plan
+    /// change in the time of a token, as a fraction of its time if there were enough memory without the
+    /// change; negative: faster
     pub costs_fraction: f64,
-    /// the settings to change: "states 8", "host\_memory 1048576" (bytes), ...; the comment of this struct
-    /// lists them
+    /// the settings to change: "states 8, master split8", ...; the comment of this struct lists them. Cut
+    /// where it is longer; \`flags\` is complete
     pub change: Text<64>,
-    /// 1: this change alone is enough
+    /// 1: this change is enough
     pub fits: u32,
     pub reserved: u32,
+    /// the change as flags of the command: "--states 8 --master split8"
+    pub flags: Text<192>,
+    /// what is different in the result, in words; empty: nothing
+    pub effect: Text<192>,
+    /// as in stw\_plan\_info
+    pub tokens_per_second: f64,
+    /// as in stw\_plan\_info. If \`fits\` is 0: the smallest budget that works
+    pub peak: u64,
+    /// as in stw\_plan\_info
+    pub host: u64,
+    /// for host\_memory: the least host memory with which a plan, maybe a slower one, fits; else 0
+    pub least_host: u64,
 }
 
 impl Default for stw_relaxation_info {
@@ -1605,7 +1628,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory,
         reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs,
         host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update,
-        attention, quantize, quantize_embeddings, preference, watch);
+        attention, quantize, quantize_embeddings, preference, watch, keep, reserved);
     of!(stw_plan_info, struct_size, fits, micro_batch, accumulation_steps, last_micro_batch, loss_chunks,
         global_batch, sequence, parameters, gradients, optimizer, saved_activations, transient, workspace,
         inputs, padding, arena, reserve, peak, budget, host, minimum_bytes, state_bits, precision,
@@ -1613,7 +1636,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
         unlimited_seconds, next_gib_seconds, copied_bytes, tiled_blocks, tile_rows);
     of!(stw_buffer_info, struct_size, persistent, name, owner, offset, bytes, first, last);
     of!(stw_relaxation_info, struct_size, changes_numerics, saves_bytes, costs_fraction, change, fits,
-        reserved);
+        reserved, flags, effect, tokens_per_second, peak, host, least_host);
     of!(stw_offload_info, struct_size, outside_blocks, blocks, reserved, bytes, tensors);
     of!(stw_frontier_point, struct_size, is_knee, peak, micro_batch, loss_chunks, step_seconds,
         tokens_per_second);

@@ -105,3 +105,38 @@ choices! {
     TensorKind { Parameter = STW_TENSOR_PARAMETER, Gradient = STW_TENSOR_GRADIENT,
         FirstMoment = STW_TENSOR_FIRST_MOMENT, SecondMoment = STW_TENSOR_SECOND_MOMENT, }
 }
+
+/// Settings that the relaxations of a plan that does not fit must not change. Combine them with `|`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Keep(u32);
+
+impl Keep {
+    /// All settings that change the trained bits.
+    pub const NUMERICS: Keep = Keep(abi::STW_KEEP_NUMERICS);
+    /// No smaller preset.
+    pub const MODEL: Keep = Keep(abi::STW_KEEP_MODEL);
+    /// No new adapters.
+    pub const ADAPTERS: Keep = Keep(abi::STW_KEEP_ADAPTERS);
+    /// No shorter samples.
+    pub const SEQUENCE: Keep = Keep(abi::STW_KEEP_SEQUENCE);
+    /// No other optimizer.
+    pub const OPTIMIZER: Keep = Keep(abi::STW_KEEP_OPTIMIZER);
+    /// No fused update.
+    pub const CLIPPING: Keep = Keep(abi::STW_KEEP_CLIPPING);
+    /// The micro-batch, recompute and host memory.
+    pub const DIVISION: Keep = Keep(abi::STW_KEEP_DIVISION);
+    /// All of these: there are no relaxations.
+    pub const ALL: Keep = Keep(abi::STW_KEEP_ALL);
+
+    /// The number that the library takes.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+impl std::ops::BitOr for Keep {
+    type Output = Keep;
+    fn bitor(self, other: Keep) -> Keep {
+        Keep(self.0 | other.0)
+    }
+}

@@ -8,8 +8,8 @@ use crate::abi::{
     stw_relaxation_info as Relaxation,
 };
 use crate::choices::{
-    Attention, Backend, GradientPrecision, Kernels, Master, Mode, Optimizer, Picture, Precision, Preference,
-    Quantize, Recompute, States,
+    Attention, Backend, GradientPrecision, Keep, Kernels, Master, Mode, Optimizer, Picture, Precision,
+    Preference, Quantize, Recompute, States,
 };
 use crate::error::{check, every, query, Error, Result, Status};
 use crate::model::Model;
@@ -75,6 +75,8 @@ pub struct PlanOptions<'a> {
     /// For pairs of documents. Batches then have positions even without
     /// [`positions`](PlanOptions::positions).
     pub preference: Preference,
+    /// Settings that [`Plan::relaxations`] must not change.
+    pub keep: Keep,
     /// Reports and cancels the planning.
     pub watch: Option<&'a Watch>,
 }
@@ -154,6 +156,7 @@ impl PlanOptions<'_> {
             quantize: self.quantize as u32,
             quantize_embeddings: self.quantize_embeddings as u32,
             preference: self.preference as u32,
+            keep: self.keep.bits(),
             watch: Watch::pointer_of(self.watch),
             ..Default::default()
         });
@@ -281,8 +284,8 @@ impl Plan {
         check(|error| unsafe { abi::stw_plan_verify(self.pointer(), error) })
     }
 
-    /// The settings that would need less memory, if the plan does not fit. Those that keep the trained bits
-    /// come first.
+    /// The settings that would help, if the plan does not fit. Those that are closest to the request come
+    /// first.
     pub fn relaxations(&self) -> Vec<Relaxation> {
         every(|index, out| unsafe { abi::stw_plan_relaxation_at(self.pointer(), index, out) })
     }

@@ -365,33 +365,39 @@ TEST(QuantizedPlans, AreOfferedWhereNothingFits) {
   source.source = "nano";
   source.adapters = adapters_of_all();
   const auto model = *Model::open(source);
-  const auto offers = [&](Quantize quantize, Quantize embeddings = Quantize::none,
-                          const char* what = "quantize ") {
+  const auto made = [&](Quantize quantize, Quantize embeddings, uint64_t budget) {
     Request request;
-    request.memory_bytes = uint64_t{1} << 20;
+    request.memory_bytes = budget;
     request.global_batch = 12;
     request.sequence = 64;
     request.quantize = quantize;
     request.quantize_embeddings = embeddings;
-    const auto made = *Planned::make(*model, request);
-    EXPECT_FALSE(made->plan.fits);
+    request.keep = keep_division;
+    return *Planned::make(*model, request);
+  };
+  const auto least = [&](Quantize quantize, Quantize embeddings) {
+    return made(quantize, embeddings, uint64_t{1} << 40)->plan.minimum_bytes;
+  };
+  // The offers that begin with "quantize", if the budget is the least that one with these codes needs.
+  const auto offers = [&](Quantize quantize, Quantize embeddings, uint64_t budget) {
+    const auto planned = made(quantize, embeddings, budget);
+    EXPECT_FALSE(planned->plan.fits);
     std::string text;
-    for (const Relaxation& r : made->plan.relaxations)
-      if (r.change.starts_with(what)) {
-        text += r.change + ", ";
+    for (const Relaxation& r : planned->plan.relaxations)
+      if (r.fits && r.change.starts_with("quantize")) {
+        text += r.change + "; ";
         EXPECT_TRUE(r.changes_numerics);
-        EXPECT_GT(r.saves_bytes,
-                  uint64_t{1} << (embeddings == Quantize::none && quantize == Quantize::nf4 ? 13 : 18));
+        EXPECT_LE(r.peak_bytes, budget);
       }
     return text;
   };
-  const std::string of_none = offers(Quantize::none);
-  EXPECT_NE(of_none.find("quantize nf4"), std::string::npos);
-  EXPECT_NE(of_none.find("quantize int8"), std::string::npos);
-  EXPECT_EQ(offers(Quantize::int8), "quantize nf4, ");
-  EXPECT_EQ(offers(Quantize::nf4), "");
-  EXPECT_EQ(offers(Quantize::nf4, Quantize::none, "quantize_embeddings"), "quantize_embeddings int8, ");
-  EXPECT_EQ(offers(Quantize::nf4, Quantize::int8, "quantize_embeddings"), "");
+  const auto none = Quantize::none, int8 = Quantize::int8, nf4 = Quantize::nf4;
+  EXPECT_TRUE(offers(none, none, least(int8, none)).starts_with("quantize int8; "));
+  EXPECT_TRUE(offers(none, none, least(nf4, none)).starts_with("quantize nf4; "));
+  EXPECT_TRUE(offers(int8, none, least(nf4, none)).starts_with("quantize nf4; "));
+  EXPECT_EQ(offers(nf4, none, least(nf4, int8)), "quantize_embeddings int8; ");
+  EXPECT_EQ(offers(none, none, least(nf4, int8)), "quantize nf4, quantize_embeddings int8; ");
+  EXPECT_EQ(offers(nf4, int8, least(nf4, int8) - 1), "");
 }
 
 }  // namespace

@@ -238,7 +238,10 @@ TEST(Price, OfPortableKernels) {
   EXPECT_LT(portable->plan.step_picoseconds, make(*model, r)->plan.step_picoseconds) << "less memory to read";
 
   r.kernels = {};  // a change to 16 bits is priced with the kernels that it would run on
-  r.memory_bytes = 1;
+  Request in_bf16 = r;
+  in_bf16.precision = Precision::bf16;
+  r.memory_bytes = make(*model, in_bf16)->plan.minimum_bytes;
+  r.keep = keep_optimizer | keep_clipping;
   const auto none = make(*model, r);
   const auto it = std::find_if(none->plan.relaxations.begin(), none->plan.relaxations.end(),
                                [](const Relaxation& x) { return x.change == "precision bf16"; });

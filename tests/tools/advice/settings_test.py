@@ -411,6 +411,35 @@ ROWS = [
         "plan --model nano --batch 2 --seq 16 --vram 900TiB --threads 1",
         instead("--vram 900TiB", "--vram 32MiB", prints("of 32 MiB|of 32.00 MiB")),
     ),
+    # Relaxations. tests/tools/plans/relaxations_test.py follows every line of many requests.
+    Advice(
+        "instead {}: {} tokens/s, peak {}; {}",
+        "plan --model nano --batch 2 --seq 16 --vram 8MiB --threads 1",
+        plus("--fused-update", prints("of 8.00 MiB")),
+        plus("--optimizer adafactor", prints("of 8.00 MiB")),
+        plus("--host-memory 2MiB", prints("of 8.00 MiB")),
+    ),
+    Advice(
+        "instead {}: not enough, needs {}, {} more than the budget",
+        "plan --model nano --batch 2 --seq 16 --vram 1KiB --threads 1",
+        instead("--vram 1KiB", "--vram 32MiB", prints("of 32.00 MiB")),
+    ),
+    Advice(
+        '"flags": "{}",',
+        "plan --model nano --batch 2 --seq 16 --vram 8MiB --threads 1 --json",
+        plus("--fused-update", prints('"fits": true')),
+    ),
+    Advice(
+        "not even a sequence of one token fits; with {} it does",
+        "plan --model nano --batch 2 --vram 8MiB --threads 1 --max seq",
+        plus("--host-memory 2MiB", prints("longest sequence that fits")),
+    ),
+    Advice(
+        "--vram is {}, but the device {} has only {}: this plan can be made, but a run of it does not fit "
+        "there",
+        "plan --model nano --batch 2 --seq 16 --vram 9GiB --device rtx4060",
+        instead("--vram 9GiB", "--vram 8GiB", prints("of 8.00 GiB")),
+    ),
     # Plans.
     Advice(
         "--device {}: the plan has its own profile; leave one of them out",
@@ -521,9 +550,9 @@ class SettingsTest(AdviceTest):
             smallest = int(re.search(r"the smallest budget that works is .* \((\d+) bytes\)", said)[1])
             self.assertTrue(fits(plan.format(smallest)))
             self.assertFalse(fits(plan.format(smallest - 1)))
-            changes = re.findall(r"instead +(\w+)( [^:]*)?: saves .*(and fits|is not enough)", said)
+            changes = re.findall(r"instead +(--[^:]*): [0-9.,]+ tokens/s", said)
             self.assertTrue(changes)
-            for name, value, verdict in changes:
-                words = f"{plan.format(budget)} --{name.replace('_', '-')} {value.replace(' ', '')}"
+            for flags in changes:
+                words = f"{plan.format(budget)} {flags}"
                 with self.subTest(follows=words):
-                    self.assertEqual(fits(words), verdict == "and fits")
+                    self.assertTrue(fits(words))

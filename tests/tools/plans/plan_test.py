@@ -87,23 +87,22 @@ class PlanTest(CommandTest):
         ):
             given = {words[i]: words[i + 1] for i in range(0, len(words), 2)}
             plan = self.plan(*NANO, *words, expect=DOES_NOT_FIT)
-            changes = {each["change"]: each["saves_bytes"] for each in plan["relaxations"]}
-            self.assertEqual("recompute auto" in changes, "--recompute" in given, words)
-            self.assertEqual("fused_update, gradients fp32" in changes, "--gradients" in given, words)
-            for change, saved in changes.items():
+            self.assertTrue(plan["relaxations"], words)
+            for line in plan["relaxations"]:
                 flags = dict(given)
-                for part in change.split(", "):
+                for part in line["change"].split(", "):
                     name, _, value = part.partition(" ")
                     flags["--" + name.replace("_", "-")] = value
-                if flags.get("--micro-batch") == "auto":
-                    del flags["--micro-batch"]
                 changed = self.plan(
                     *NANO,
                     *[word for flag in flags.items() for word in flag if word != ""],
                     expect=DOES_NOT_FIT,
                 )
+                self.assertEqual(changed["minimum_vram_bytes"], line["peak_bytes"], (words, line))
                 self.assertEqual(
-                    changed["minimum_vram_bytes"], plan["minimum_vram_bytes"] - saved, (words, change)
+                    changed["minimum_vram_bytes"],
+                    plan["minimum_vram_bytes"] - line["saves_bytes"],
+                    (words, line),
                 )
 
     def test_offload(self):
@@ -127,7 +126,9 @@ class PlanTest(CommandTest):
         self.assertRegex(report, r"and [0-9.]+ MiB of host memory")
         refusal = self.run_command("plan", *words, expect=DOES_NOT_FIT).stdout
         self.assertRegex(
-            refusal, r"instead +host_memory [0-9.]+ MiB: saves [0-9.]+ MiB and fits, step time \+[0-9.]+ %\n"
+            refusal,
+            r"instead +--host-memory [0-9]+MiB: [0-9,]+ tokens/s, peak [0-9.]+ MiB; the same result; takes "
+            r"[0-9.]+ MiB, [0-9.]+ MiB are enough\n",
         )
 
     def test_report_is_readable(self):

@@ -41,6 +41,7 @@ struct CalibrateCommand {
     const DeviceChoice choice = choose_device(plan.device);
     const Model opened = open_model(model);
     stw_plan_options options = plan_options(model, query(opened), plan, choice);
+    options.keep = STW_KEEP_ALL;  // relaxations are not shown
     const Device device = open_device(choice, options.threads);
     const Plan made = require_plan(create_plan(opened, model.source, options));
     require_free(choice, query(made));

@@ -70,8 +70,9 @@ struct PlanCommand {
     if (device.total_bytes && options.memory_bytes > device.total_bytes)
       complain(
           "stowage: warning: --vram is {}, but the device {} has only {}: this plan can be made, but a "
-          "run of it does not fit here",
-          human_bytes(options.memory_bytes), device.name, human_bytes(device.total_bytes));
+          "run of it does not fit {}",
+          human_bytes(options.memory_bytes), device.name, human_bytes(device.total_bytes),
+          device.present ? "here" : "there");
     if (most == "seq") return print_longest_sequence(opened, options, json);
     const PlanAnswer answer = create_plan(opened, model.source, options);
     for (const auto& [file, kind] :

@@ -357,6 +357,21 @@ void set_preference(stw_trainer_options& options, const PreferenceFlags& flags) 
   options.set_mask |= STW_SET_MARGIN;
 }
 
+static void add_micro_batch_flag(CLI::App& command, PlanFlags& flags) {
+  command
+      .add_option(
+          "--micro-batch", flags.micro_batch,
+          "Samples of a micro-batch, which pass at once. auto: chosen by the planner. Changes no bit.")
+      ->transform(CLI::Validator(
+          [](std::string& text) {
+            if (text != "auto") return whole_number(1, any_uint32)(text);
+            text = "0";
+            return std::string();
+          },
+          ""))
+      ->type_name("auto|N");
+}
+
 void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option("--precision", flags.precision,
@@ -408,12 +423,7 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
                   "Bits of the optimizer's states. auto: 32 unless memory is short.")
       ->check(CLI::IsMember({"auto", "32", "8"}))
       ->type_name("auto|32|8");
-  command
-      .add_option(
-          "--micro-batch", flags.micro_batch,
-          "Samples of a micro-batch, which pass at once. Default: chosen by the planner. Changes no bit.")
-      ->check(whole_number(1, any_uint32))
-      ->type_name("N");
+  add_micro_batch_flag(command, flags);
   command
       .add_option("--recompute", flags.recompute,
                   "How much the backward pass computes again to save memory. Changes no bit.")

@@ -119,7 +119,7 @@ struct DeviceChoice {
   std::string name;  // the planner's name for it
   uint32_t backend = STW_BACKEND_AUTO;
   bool present = false;                      // false: only a profile, for planning
-  uint64_t total_bytes = 0, free_bytes = 0;  // 0: unknown
+  uint64_t total_bytes = 0, free_bytes = 0;  // 0: unknown. Of a profile, total_bytes is known
   uint32_t threads = 0;
   std::string profile;  // text of a calibrated profile; empty: the built-in one
 };
@@ -143,11 +143,12 @@ uint64_t sequence_of(const ModelFlags& model_flags, const stw_model_info& model,
 stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_info& model,
                               const PlanFlags& flags, const DeviceChoice& device);
 
-// A plan that does not fit is also an answer. Then `shortfall` is the line that says so; otherwise it is
-// empty.
+// A plan that does not fit is also an answer. Then `shortfall` is the line that says so, and `advice` says
+// what would help; otherwise both are empty.
 struct PlanAnswer {
   Plan plan;
   std::string shortfall;
+  std::vector<std::string> advice;  // lines with the flags that would help
 };
 PlanAnswer create_plan(const Model& model, const std::string& model_name, const stw_plan_options& options);
 // Returns the plan. Throws a Failure if it does not fit.

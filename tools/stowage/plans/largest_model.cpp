@@ -61,6 +61,7 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
   std::stable_sort(presets.begin(), presets.end(),
                    [](const Preset& a, const Preset& b) { return a.info.parameters > b.info.parameters; });
   const uint64_t sequence = options.sequence;
+  options.keep = STW_KEEP_ALL;  // advice is not shown
   for (const Preset& preset : presets) {
     if (sequence_given && sequence > preset.info.positions) continue;
     const uint64_t least = least_half_bytes(options, preset.info.adapter_rank > 0);

@@ -35,6 +35,18 @@ std::vector<stw_frontier_point> frontier_of(const stw_plan* plan) {
   return points;
 }
 
+// The first setting with which a sequence of one token fits.
+std::string advice_for_a_token(const Model& model, stw_plan_options options) {
+  options.sequence = 1;
+  stw_plan* made = nullptr;
+  long_call([&](stw_error* error) { return stw_plan_create(&made, model.get(), &options, error); },
+            STW_OVER_BUDGET);
+  const Plan plan(made);
+  auto info = sized<stw_relaxation_info>();
+  if (stw_plan_relaxation_at(plan.get(), 0, &info) != STW_OK || !info.fits) return "";
+  return fmt::format("; with {} it does", info.flags);
+}
+
 }  // namespace
 
 void print_frontier(const Plan& plan, bool json) {
@@ -67,7 +79,9 @@ void print_longest_sequence(const Model& model, const stw_plan_options& options,
   else if (status == STW_OK)
     fmt::print("longest sequence that fits: {} of the model's {} positions\n", grouped(sequence),
                grouped(query(model).positions));
-  if (status == STW_OVER_BUDGET) throw Failure(exit_does_not_fit, "not even a sequence of one token fits");
+  if (status == STW_OVER_BUDGET)
+    throw Failure(exit_does_not_fit,
+                  "not even a sequence of one token fits" + advice_for_a_token(model, options));
 }
 
 }  // namespace command

@@ -84,6 +84,13 @@ void warn_where_not_measured(const stw_plan_options& options) {
     complain("stowage: warning: the profile was measured with other kernels than the plan has");
 }
 
+uint64_t memory_of_profile(const std::string& name) {
+  auto info = sized<stw_profile_info>();
+  for (size_t i = 0; stw_profile_at(i, &info) == STW_OK; ++i, info = sized<stw_profile_info>())
+    if (name == info.name) return info.memory;
+  return 0;
+}
+
 }  // namespace
 
 DeviceChoice choose_device(const std::string& name) {
@@ -101,6 +108,7 @@ DeviceChoice choose_device(const std::string& name) {
   if (backend == STW_BACKEND_AUTO && !name.empty() &&
       !(find_device(STW_BACKEND_CUDA, info) && name == info.profile)) {
     choice.name = name;
+    choice.total_bytes = memory_of_profile(name);
     return choice;
   }
   // By default: the first CUDA device, or without one the first device that the library lists (the CPU).
@@ -233,6 +241,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.quantize_embeddings = quantize(flags.quantize_embeddings, "quantize_embeddings");
   options.preference = preference_number(flags.preference);
   if (flags.keeps_documents() || model.labels > 0) options.inputs |= STW_INPUT_POSITIONS;
+  if (flags.clip.value_or(0) > 0) options.keep |= STW_KEEP_CLIPPING;
   options.watch = work_watch();
   options.groups = flags.groups.data();
   options.group_count = flags.groups.size();
@@ -243,6 +252,26 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   }
   return options;
 }
+
+namespace {
+
+// A line for each setting that would help, and if there is none, a line that says why.
+std::vector<std::string> advice_of(const Plan& plan) {
+  std::vector<std::string> lines;
+  auto info = sized<stw_relaxation_info>();
+  for (size_t i = 0; stw_plan_relaxation_at(plan.get(), i, &info) == STW_OK; ++i) {
+    if (info.fits)
+      lines.push_back(fmt::format("instead     {}: {:.0f} tokens/s, peak {}; {}", info.flags,
+                                  info.tokens_per_second, human_bytes(info.peak),
+                                  info.changes_numerics ? info.effect : "the same result"));
+    info = sized<stw_relaxation_info>();
+  }
+  if (const auto shortage = json_string(stw_plan_json(plan.get()), "", "shortage"))
+    lines.push_back("shortage    " + *shortage);
+  return lines;
+}
+
+}  // namespace
 
 PlanAnswer create_plan(const Model& model, const std::string& model_name, const stw_plan_options& options) {
   PlanAnswer answer;
@@ -258,6 +287,7 @@ PlanAnswer create_plan(const Model& model, const std::string& model_name, const 
     answer.shortfall =
         fmt::format("{} does not fit in {}: the smallest budget that works is {}", model_name,
                     close ? exact_bytes(budget) : human_bytes(budget), exact_bytes(info.minimum_bytes));
+    answer.advice = advice_of(answer.plan);
   }
   return answer;
 }

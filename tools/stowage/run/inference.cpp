@@ -39,6 +39,7 @@ Inference open_inference(const ModelFlags& model_flags, const PlanFlags& flags,
   opened.model = open_model(model_flags);
   require_weights(model_flags, query(opened.model));
   stw_plan_options options = plan_options(model_flags, query(opened.model), flags, choice);
+  options.keep = STW_KEEP_ALL;  // relaxations are for training
   // Nothing is trained here, but every plan trains something. Training the norms alone needs the least
   // memory.
   stw_parameter_group groups[2] = {sized<stw_parameter_group>(), sized<stw_parameter_group>()};

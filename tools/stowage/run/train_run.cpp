@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/foreign_file.h"
 #include "base/json_fields.h"
+#include "base/messages.h"
 #include "base/units.h"
 #include "data/label_head.h"
 #include "run/resume.h"
@@ -104,9 +105,23 @@ std::string command_to_continue(const TrainFlags& flags, const std::string& out)
   return shell_word(flags.program) + " train --resume " + shell_word(RunFolder(out).path());
 }
 
+// Settings that a relaxation must keep, because this run would refuse others.
+uint32_t kept_settings(const TrainRun& run) {
+  const TrainerFlags& flags = run.trainer;
+  uint32_t keep = 0;
+  if (run.resumes()) keep |= STW_KEEP_NUMERICS;
+  if (flags.outlier_limit > 0) keep |= STW_KEEP_CLIPPING;
+  if (flags.beta1 || flags.beta2 || flags.momentum || flags.nesterov) keep |= STW_KEEP_OPTIMIZER;
+  if (!run.about.has_weights) keep |= STW_KEEP_ADAPTERS;
+  return keep;
+}
+
 Plan make_plan(const TrainRun& run) {
-  return require_plan(
-      create_plan(run.opened, run.model.source, plan_options(run.model, run.about, run.plan, run.device)));
+  stw_plan_options options = plan_options(run.model, run.about, run.plan, run.device);
+  options.keep |= kept_settings(run);
+  PlanAnswer answer = create_plan(run.opened, run.model.source, options);
+  for (const std::string& line : answer.advice) tell("{}\n", line);
+  return require_plan(std::move(answer));
 }
 
 Plan read_plan(const TrainRun& run) {

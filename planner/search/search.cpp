@@ -64,6 +64,21 @@ static bool uses_library_attention(const Graph& graph) {
 
 static bool has_relative_positions(const Graph& graph) { return graph.relative.tensor >= 0; }
 
+// Errors: unsupported_shape, unsupported for attention that no kernel computes.
+static Status check_graph(const Graph& graph, const Request& request, const DeviceProfile& device) {
+  if (request.attention == Attention::cudnn && !uses_library_attention(graph))
+    return Error{Code::unsupported_shape,
+                 "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, no "
+                 "ALiBi and no sliding window shorter than a sample; the attention of this model needs the "
+                 "kernels `own`"};
+  if (device.cuda && has_relative_positions(graph))
+    return Error{Code::unsupported,
+                 "a model of type " + graph.architecture +
+                     " is trained on CPUs only: the kernels for GPUs have no attention with "
+                     "relative positions yet"};
+  return ok();
+}
+
 // Relaxations (null: none) and the time with more memory are computed only for the answer that is shown.
 static Result<Plan> answer(const GraphSource& source, const Request& request,
                            const Alternatives* alternatives) {
@@ -78,16 +93,7 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
   const uint64_t arena_budget = budget > reserve ? budget - reserve : 0;
 
   SearchSpace wide(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), plan.request, *device);
-  if (request.attention == Attention::cudnn && !uses_library_attention(wide.graph()))
-    return Error{Code::unsupported_shape,
-                 "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, no "
-                 "ALiBi and no sliding window shorter than a sample; the attention of this model needs the "
-                 "kernels `own`"};
-  if (device->cuda && has_relative_positions(wide.graph()))
-    return Error{Code::unsupported,
-                 "a model of type " + wide.graph().architecture +
-                     " is trained on CPUs only: the kernels for GPUs have no attention with "
-                     "relative positions yet"};
+  STW_TRY(check_graph(wide.graph(), request, *device));
   if (wide.is_empty())
     return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
   const uint64_t unlimited =

@@ -199,6 +199,14 @@ Result<std::string> read_config(const ModelSource& source, std::string& origin, 
   return read_text(path, largest_config);
 }
 
+// The names of the labels that a model gets, which may be those that it has.
+std::vector<std::string> names_of_labels(const ModelSource& source, const std::vector<std::string>& known) {
+  if (!source.labels.empty()) return source.labels;
+  if (source.task == Task::spans && source.label_count == 0) return span_labels();
+  if (source.label_count == 0 || known.size() == source.label_count) return known;
+  return unnamed_labels(source.label_count);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
@@ -235,12 +243,7 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   if (source.label_count > 0 || (source.task && task_row(*source.task).has_labels())) {
     const std::vector<std::string>& known_labels = model->config_.labels;
     model->has_new_head_ = known_labels.empty();
-    const std::vector<std::string> names =
-        !source.labels.empty()                                  ? source.labels
-        : source.task == Task::spans && source.label_count == 0 ? span_labels()
-        : source.label_count == 0 || known_labels.size() == source.label_count
-            ? known_labels
-            : unnamed_labels(source.label_count);
+    const std::vector<std::string> names = names_of_labels(source, known_labels);
     const Task task = source.task ? *source.task : known_labels.empty() ? Task::label : model->config_.task;
     if (auto status = set_labels(model->config_, task, names); !status)
       return Error{status.error().code, origin + ": " + status.error().message};

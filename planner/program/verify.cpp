@@ -346,6 +346,50 @@ Status verify_updates(const Graph& graph, const std::vector<const Program*>& ste
   return ok();
 }
 
+// Checks that the program runs ops [first, first + count) once, as wholes and in order.
+static Status verify_order(const Graph& graph, const Program& program, int first, int count) {
+  int next = first;
+  for (const Instruction& i : program.instructions) {
+    if (i.op < first || i.op >= first + count) continue;
+    if (i.op != next || i.ops != 1 || i.elements > 0 || i.rows != graph.rows_of(graph.op(i.op)))
+      return wrong(program, std::string(op_row(i.kind).name) + " does not run once, as a whole and in order");
+    ++next;
+  }
+  if (next == first + count) return ok();
+  return wrong(program, std::string(op_row(graph.op(next).kind).name) + " is missing");
+}
+
+Status verify_tables(const Graph& graph, const Program& tables, const Program& gradients) {
+  const auto count = [](const std::vector<Op>& ops) { return static_cast<int>(ops.size()); };
+  STW_TRY(verify_order(graph, tables, graph.first_table_op(), count(graph.table_ops)));
+  STW_TRY(verify_order(graph, gradients, graph.first_table_gradient_op(), count(graph.table_gradient_ops)));
+  std::vector<bool> is_filled(graph.tensors.size()), is_computed(graph.tensors.size());
+  for (const Op& op : graph.table_ops)
+    for (int t : op.outputs) is_computed[t] = true;
+  for (const Op& op : graph.ops)
+    for (int t : op.inputs)
+      if (t >= 0 && !graph.at(t).per_sample && graph.at(t).rows > 0 && !is_computed[t])
+        return wrong(tables, graph.at(t).name + " is not computed");
+  for (const Op& op : graph.gradient_ops)
+    for (int t : op.outputs)
+      if (t >= 0) is_filled[t] = true;
+  for (const TableGradient& g : graph.table_gradients)
+    if (!is_filled[g.gradient] ||
+        std::none_of(graph.table_gradient_ops.begin(), graph.table_gradient_ops.end(),
+                     [&](const Op& op) { return reads(op, g.gradient); }))
+      return wrong(gradients, graph.at(g.gradient).name + " is not carried on to parameters");
+  for (const Instruction& i : gradients.instructions) {
+    if (i.op < graph.first_table_gradient_op()) continue;  // an op on tables that runs again
+    for (int t : graph.op(i.op).outputs) {
+      if (t < 0 || graph.at(t).role != Role::gradient) continue;
+      if (i.accumulate != is_filled[t])
+        return wrong(gradients, graph.at(t).name + " does not add to what the micro-steps computed");
+      is_filled[t] = true;
+    }
+  }
+  return ok();
+}
+
 Status verify(const Graph& graph, const Arena& arena, const Program& program, uint64_t arena_bytes) {
   uint64_t end = 0;
   for (const Buffer& b : arena.host) {

@@ -18,4 +18,8 @@ Status verify(const Graph& graph, const Arena& arena, const Program& program, ui
 // Checks that the programs of a step update every element of every trained parameter exactly once.
 Status verify_updates(const Graph& graph, const std::vector<const Program*>& step);
 
+// Checks that the programs compute each table that ops on samples read, and then the gradient of each op on
+// tables, once and in order; and that a gradient adds to a buffer exactly if the micro-steps fill it.
+Status verify_tables(const Graph& graph, const Program& tables, const Program& gradients);
+
 }  // namespace stw

@@ -396,5 +396,40 @@ TEST_F(Verify, ScratchMemory) {
   expect_has(found([&](Arena&, Program& p, uint64_t&) { p.threads = 4; }), "more scratch memory");
 }
 
+TEST_F(Verify, FindsMistakesInProgramsOfTables) {
+  const Graph g = graph_of(classifier_of(small_deberta("0.1")), 24, Precision::bf16);
+  const Programs correct = make_programs(g, uniform_decisions(g, 0, 2, 2), 5, 2, 64);
+  ASSERT_TRUE(verify_tables(g, correct.tables, correct.table_gradients));
+  const auto found = [&](const std::function<void(Graph&, Program&, Program&)>& change) {
+    Graph graph = g;
+    Program tables = correct.tables, gradients = correct.table_gradients;
+    change(graph, tables, gradients);
+    const Status status = verify_tables(graph, tables, gradients);
+    return status ? "" : status.error().message;
+  };
+  expect_has(found([](Graph&, Program& t, Program&) { t.instructions.pop_back(); }), "is missing");
+  expect_has(found([](Graph&, Program& t, Program&) { t.instructions[0].rows -= 1; }), "as a whole");
+  expect_has(found([](Graph&, Program& t, Program&) { std::swap(t.instructions[0], t.instructions[1]); }),
+             "in order");
+  expect_has(found([](Graph&, Program&, Program& p) { p.instructions.pop_back(); }), "is missing");
+  expect_has(found([](Graph&, Program&, Program& p) { p.instructions.push_back(p.instructions.back()); }),
+             "in order");
+  // All other mistakes are of the flag, in either direction.
+  for (size_t k = 0; k < correct.table_gradients.instructions.size(); ++k) {
+    const Instruction& i = correct.table_gradients.instructions[k];
+    const Op& op = g.op(i.op);
+    const bool fills = std::any_of(op.outputs.begin(), op.outputs.end(),
+                                   [&](int t) { return t >= 0 && g.at(t).role == Role::gradient; });
+    if (i.op < g.first_table_gradient_op() || !fills) continue;
+    expect_has(found([&](Graph&, Program&, Program& p) { p.instructions[k].accumulate ^= true; }),
+               "does not add to");
+  }
+  expect_has(found([&](Graph& graph, Program&, Program&) {
+               for (Op& op : graph.table_gradient_ops)
+                 if (reads(op, g.table_gradients[0].gradient)) op.inputs[0] = op.outputs[0];
+             }),
+             "is not carried on to parameters");
+}
+
 }  // namespace
 }  // namespace stw

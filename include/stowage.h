@@ -745,7 +745,7 @@ typedef struct stw_plan_info {
   uint64_t sequence;           /* tokens of a sample */
   /* Bytes at the moment of the peak; `parameters` to `padding` add up to `arena`. `parameters` includes
    * master weights. `saved_activations` are the results of the forward pass that the backward pass reads,
-   * `transient` all other results. `workspace` is scratch memory of ops, constant tables and the counters of
+   * `transient` all other results. `workspace` is scratch memory of ops, tables and the counters of
    * the run. */
   uint64_t parameters, gradients, optimizer, saved_activations, transient, workspace, inputs, padding;
   uint64_t arena;         /* bytes of device memory that a trainer allocates */

@@ -40,7 +40,7 @@ namespace Stowage
             stw_trainer_options given = options.ToNative();
             ModelInfo about = Numbers.NotNull(model, nameof(model)).Info;
             labels = about.Labels;
-            labelsTokens = about.Task is TrainingTask.TokenLabel or TrainingTask.Spans;
+            labelsTokens = about.Task == TrainingTask.TokenLabel || about.Task == TrainingTask.Spans;
             Classes = labels > 0 ? labels : about.Vocabulary;
             tensors = model.Tensors();
             sequence = Numbers.NotNull(plan, nameof(plan)).Info.Sequence;

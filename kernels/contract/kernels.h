@@ -352,12 +352,6 @@ struct RopeArgs {
   ConstMatrix x;
   Matrix y;  // y may be x. Values are copied.
 };
-// Multi-head attention (Vaswani et al. 2017, arXiv:1706.03762), fused as in FlashAttention (Dao et al. 2022,
-// arXiv:2205.14135). Query heads share key and value heads in groups of query_heads / kv_heads neighbours.
-//   attention:           S = scale·Q·Kᵀ + bias, masked; P = softmax(S); out = dropout(P)·V; lse = log Σ_keys
-//                        e^S
-//   attention_gradient:  dqkv from qkv, out, lse and dout, with P computed again from lse
-// common/score_rule.h says which keys a row sees, and the bias.
 // Relative positions as in DeBERTa (He et al. 2021, arXiv:2006.03654). A table has a row for a distance, or
 // for a range of distances. With r the row for the distance (query - key), its key Kr and its query Qr, a
 // score gets the bias scale·Q·Kr + scale·Qr·K, in this order. Attention is bidirectional, without a window,
@@ -368,11 +362,19 @@ struct RelativePositions {
   ConstMatrix table{};  // (table_rows, width): keys of all heads, then queries of all heads. Null data: none.
   int64_t table_rows = 0;
   bool has_keys = false, has_queries = false;  // The parts of a row of the table; at least one.
-  // (2·rows_per_sample - 1): the row for each distance, the smallest first. The rows never decrease.
+  // (2·rows_per_sample - 1): the row for each distance, the smallest first. From one distance to the next,
+  // the row stays or grows by one.
   const int32_t* rows = nullptr;
   float* gradient = nullptr;  // fp32, of the table's shape. Null: the table is frozen.
   bool accumulate = false;    // Add to `gradient`.
 };
+
+// Multi-head attention (Vaswani et al. 2017, arXiv:1706.03762), fused as in FlashAttention (Dao et al. 2022,
+// arXiv:2205.14135). Query heads share key and value heads in groups of query_heads / kv_heads neighbours.
+//   attention:           S = scale·Q·Kᵀ + bias, masked; P = softmax(S); out = dropout(P)·V; lse = log Σ_keys
+//                        e^S
+//   attention_gradient:  dqkv from qkv, out, lse and dout, with P computed again from lse
+// common/score_rule.h says which keys a row sees, and the bias.
 struct AttentionArgs {
   int64_t samples, rows_per_sample;
   int query_heads, kv_heads, head_dim;

@@ -87,9 +87,10 @@ void Differentiation::emit(OpKind kind, const Attributes& attributes, std::vecto
   const auto is_filled = [&](int t) {
     if (t < 0 || graph_.at(t).role != Role::gradient) return false;
     return t < first_of_tables_ ||
-           std::any_of(graph_.table_gradient_ops.begin(), graph_.table_gradient_ops.end(), [&](const Op& op) {
-             return std::find(op.outputs.begin(), op.outputs.end(), t) != op.outputs.end();
-           });
+           std::any_of(
+               graph_.table_gradient_ops.begin(), graph_.table_gradient_ops.end(), [&](const Op& earlier) {
+                 return std::find(earlier.outputs.begin(), earlier.outputs.end(), t) != earlier.outputs.end();
+               });
   };
   op.accumulates = std::any_of(op.outputs.begin(), op.outputs.end(), is_filled);
   assert(!op.accumulates ||

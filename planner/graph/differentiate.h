@@ -34,7 +34,7 @@ class Differentiation {
   std::vector<int> gradient_;
   int segment_ = -1;
   bool in_tables_ = false;
-  int first_of_tables_ = 0;  // tensors before this one belong to ops on samples
+  int first_of_tables_ = 0;  // gradients before this one are of ops on samples
 };
 
 void differentiate(Graph& graph);

@@ -244,13 +244,13 @@ int GraphBuilder::rotary(std::vector<float> inverse_frequencies, float scale) {
   return static_cast<int>(graph_.rotary.size()) - 1;
 }
 
-void GraphBuilder::relative_rows(std::vector<int32_t> rows) {
+void GraphBuilder::relative_rows(std::vector<int32_t> rows, std::vector<int64_t> settings) {
   Tensor t;
   t.name = "relative.rows";
   t.role = Role::constant;
   t.format = Format::i32;
   t.shape = {static_cast<int64_t>(rows.size())};
-  graph_.relative = {static_cast<int>(graph_.tensors.size()), std::move(rows)};
+  graph_.relative = {static_cast<int>(graph_.tensors.size()), std::move(rows), std::move(settings)};
   graph_.tensors.push_back(std::move(t));
 }
 
@@ -315,6 +315,7 @@ int GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int>
 }
 
 void GraphBuilder::op(OpKind kind, std::vector<int> inputs, std::vector<int> outputs) {
+  assert(!in_tables_);
   op(kind, {}, std::move(inputs), {});
   if (status_) graph_.ops.back().outputs = std::move(outputs);
 }

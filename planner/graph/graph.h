@@ -81,6 +81,7 @@ struct TableGradient {
 struct RelativeRows {
   int tensor = -1;  // int32 (2·sequence - 1)
   std::vector<int32_t> rows;
+  std::vector<int64_t> settings;  // of the model, which the rows follow from
 };
 
 struct Graph {
@@ -241,7 +242,7 @@ class GraphBuilder {
   // Returns the index of the tables, for `rope`.
   int rotary(std::vector<float> inverse_frequencies, float scale = 1);
   // The row of a table for each distance, from -(sequence - 1) to sequence - 1 (RelativeRows).
-  void relative_rows(std::vector<int32_t> rows);
+  void relative_rows(std::vector<int32_t> rows, std::vector<int64_t> settings);
   // Declares that ops read the parameter's rows as a table. Returns the parameter.
   int table(int parameter);
   // From now on, ops belong to tables (Graph::table_ops), or to samples again.

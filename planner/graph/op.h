@@ -48,7 +48,7 @@ struct Op {
   int segment = -1;
   // If this op runs right after the op before it, the kernel of that op computes this one too (fuse.h).
   bool fused = false;
-  // Of the gradients of ops on tables (Graph): the op adds to its outputs, which the micro-steps filled.
+  // Of the gradients of ops on tables (Graph): the op adds to its outputs, which earlier ops filled.
   bool accumulates = false;
   bool operator==(const Op&) const = default;
 };

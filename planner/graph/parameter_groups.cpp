@@ -115,12 +115,11 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
       ParameterUse& u = uses[graph.resolve(op.inputs[k])];
       u.ops += !is_of_table;
       u.by_table_ops |= is_of_table;
-      u.by_embedding |= op.kind == OpKind::embedding;
+      const bool is_table = graph.at(op.inputs[k]).rows > 0;  // of relative positions; no weight of the op
+      u.by_embedding |= op.kind == OpKind::embedding || is_table;
       u.of_tokens |= op.kind == OpKind::embedding && static_cast<int>(k) == in(OpKind::embedding, "table");
-      // A parameter whose rows are a table is no weight of the norm that reads them.
-      u.by_norm |=
-          (op.kind == OpKind::norm && graph.at(op.inputs[k]).rows == 0) || op.kind == OpKind::qk_norm;
-      u.by_product |= op.kind == OpKind::linear || op.kind == OpKind::adapter;
+      u.by_norm |= (op.kind == OpKind::norm && !is_table) || op.kind == OpKind::qk_norm;
+      u.by_product |= (op.kind == OpKind::linear && !is_table) || op.kind == OpKind::adapter;
       u.by_head |= s.kind == SegmentKind::head;
       u.as_bias |= std::string_view(input_row_of(op.kind, k).name) == "bias";
       u.by_pooler |=

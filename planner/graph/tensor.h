@@ -119,7 +119,7 @@ struct Tensor {
   Shape shape;              // of one sample if `per_sample` is set
   bool per_sample = false;  // (samples, shape…)
   // Rows of a sample, if `per_sample` is set. Ops process this many rows. The bytes of a sample are a
-  // multiple of it. Otherwise: rows of a table that ops process row by row (Graph::table_ops); else 0.
+  // multiple of it. Of a table: its rows (Graph::table_ops). Else 0.
   int64_t rows = 0;
   bool trainable = false;
   int tied_to = -1;     // shares the bytes of this tensor; has a gradient of its own

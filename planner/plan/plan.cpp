@@ -164,7 +164,7 @@ Result<Programs> realize(const Graph& graph, const Plan& plan) {
   std::vector<const Program*> step{&programs.update};
   if (graph.fuses_updates()) step.push_back(&programs.micro_first);
   STW_TRY(verify_updates(graph, step));
-  STW_TRY(verify_tables(graph, programs.tables, programs.table_gradients));
+  STW_TRY(verify_tables(graph, programs.tables, programs.table_gradients, programs.evaluate_tables));
   for (const Program* p : programs.all()) STW_TRY(verify(graph, programs.arena, *p, programs.arena_bytes));
   return programs;
 }

@@ -133,7 +133,7 @@ std::string describe(const Graph& graph) {
   };
   for (const Op& op : graph.ops) add_op(op);
   for (const Op& op : graph.table_ops) add_op(op);
-  for (const int32_t row : graph.relative.rows) add(row);
+  for (const int64_t setting : graph.relative.settings) add(setting);
   for (const RotaryTables& tables : graph.rotary) {
     for (float f : tables.inverse_frequencies) add(f);
     if (tables.scale != 1) add(tables.scale);

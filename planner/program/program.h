@@ -137,7 +137,7 @@ Program build_update(const Graph& graph, const Arena& arena, int threads);
 Program build_tables(const Graph& graph, const Arena& arena, int threads, bool for_evaluation);
 // The gradients of the ops on tables, after the micro-steps. Empty if there are none.
 Program build_table_gradients(const Graph& graph, const Arena& arena, int threads);
-// The ops on tables that this program computes again, in order.
+// The ops on tables that build_table_gradients computes again, in order.
 std::vector<int> recomputed_table_ops(const Graph& graph);
 // Ops [op, op + ops) of the update, which are one instruction.
 struct UpdateRun {

@@ -8,8 +8,8 @@ namespace stw {
 
 namespace {
 
-// Emits the gradients of ops on tables, one after the other. Each computes the results of ops on tables again
-// that it reads.
+// Emits the gradients of ops on tables, one after the other. Results of ops on tables are computed again
+// before the first gradient that reads them.
 class TableGradients {
  public:
   TableGradients(const Graph& graph, Emitter& emitter) : graph_(graph), emitter_(emitter) {}

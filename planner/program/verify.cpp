@@ -359,10 +359,12 @@ static Status verify_order(const Graph& graph, const Program& program, int first
   return wrong(program, std::string(op_row(graph.op(next).kind).name) + " is missing");
 }
 
-Status verify_tables(const Graph& graph, const Program& tables, const Program& gradients) {
+Status verify_tables(const Graph& graph, const Program& tables, const Program& gradients,
+                     const Program& evaluate) {
   const auto count = [](const std::vector<Op>& ops) { return static_cast<int>(ops.size()); };
   STW_TRY(verify_order(graph, tables, graph.first_table_op(), count(graph.table_ops)));
   STW_TRY(verify_order(graph, gradients, graph.first_table_gradient_op(), count(graph.table_gradient_ops)));
+  STW_TRY(verify_order(graph, evaluate, graph.first_evaluate_table_op(), count(graph.evaluate_table_ops)));
   std::vector<bool> is_filled(graph.tensors.size()), is_computed(graph.tensors.size());
   for (const Op& op : graph.table_ops)
     for (int t : op.outputs) is_computed[t] = true;
@@ -383,7 +385,8 @@ Status verify_tables(const Graph& graph, const Program& tables, const Program& g
     for (int t : graph.op(i.op).outputs) {
       if (t < 0 || graph.at(t).role != Role::gradient) continue;
       if (i.accumulate != is_filled[t])
-        return wrong(gradients, graph.at(t).name + " does not add to what the micro-steps computed");
+        return wrong(gradients,
+                     graph.at(t).name + " adds to a gradient that nothing filled, or overwrites one");
       is_filled[t] = true;
     }
   }

@@ -20,6 +20,7 @@ Status verify_updates(const Graph& graph, const std::vector<const Program*>& ste
 
 // Checks that the programs compute each table that ops on samples read, and then the gradient of each op on
 // tables, once and in order; and that a gradient adds to a buffer exactly if the micro-steps fill it.
-Status verify_tables(const Graph& graph, const Program& tables, const Program& gradients);
+Status verify_tables(const Graph& graph, const Program& tables, const Program& gradients,
+                     const Program& evaluate);
 
 }  // namespace stw

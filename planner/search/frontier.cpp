@@ -73,6 +73,7 @@ Result<bool> anything_fits(const GraphSource& source, const Request& requested) 
   if (device->cuda) request.threads = 0;
   const uint64_t reserve = reserve_of(request, *device), budget = budget_of(request, *device);
   SearchSpace space(source, numerics_of(request, request.state_bits == 32 ? 32 : 8), request, *device);
+  STW_TRY(check_graph(space.graph(), request, *device));
   if (space.is_empty()) return false;
   return size_add(space.arena(space.smallest().decisions), reserve) <= budget;
 }

@@ -278,10 +278,19 @@ std::optional<Relaxation> Advisor::relaxation(const Offer& given) {
   const Request changed = changed_request(request_, offer);
   const std::optional<GraphSource> source = source_of(offer, changed);
   if (!source) return std::nullopt;
-  const Result<Plan> plan = search_alone(*source, changed);
+  Result<Plan> plan = search_alone(*source, changed);
   if (!plan) return std::nullopt;
   const bool to_host = offer.has(Step::host_memory);
-  if (to_host) offer.host_bytes = round_up(plan->bytes.host, mebibyte);
+  if (to_host) {
+    offer.host_bytes = round_up(plan->bytes.host, mebibyte);
+    plan = search_alone(*source, changed_request(request_, offer));
+    // With more host memory, a search may reach a plan that it does not reach with what that plan takes.
+    if (const auto least = plan && plan->fits ? std::nullopt : least_host_bytes(given, Effort::full)) {
+      offer.host_bytes = round_up(std::max(*least, offer.host_bytes), mebibyte);
+      plan = search_alone(*source, changed_request(request_, offer));
+    }
+    if (!plan) return std::nullopt;
+  }
   Relaxation r;
   r.change = change_text(request_, offer);
   r.flags = flags_text(r.change);

@@ -64,8 +64,7 @@ static bool uses_library_attention(const Graph& graph) {
 
 static bool has_relative_positions(const Graph& graph) { return graph.relative.tensor >= 0; }
 
-// Errors: unsupported_shape, unsupported for attention that no kernel computes.
-static Status check_graph(const Graph& graph, const Request& request, const DeviceProfile& device) {
+Status check_graph(const Graph& graph, const Request& request, const DeviceProfile& device) {
   if (request.attention == Attention::cudnn && !uses_library_attention(graph))
     return Error{Code::unsupported_shape,
                  "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, no "
@@ -145,7 +144,8 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
       plan.shortage = std::move(advice.shortage);
     }
   }
-  found = chosen->with_bound(std::move(*found), plan.fits ? arena_budget : chosen->arena(found->decisions));
+  const uint64_t most = plan.fits ? arena_budget : chosen->arena(found->decisions);
+  found = chosen->with_bound(std::move(*found), most);
   fill_plan(plan, *chosen, *found, reserve, budget);
   const std::optional<Candidate> next =
       alternatives ? chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30))

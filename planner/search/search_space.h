@@ -108,4 +108,7 @@ class SearchSpace {
   std::unique_ptr<SearchSpace> full_recompute_;
 };
 
+// Errors: unsupported_shape, unsupported if no kernel of the device computes the graph's attention.
+Status check_graph(const Graph& graph, const Request& request, const DeviceProfile& device);
+
 }  // namespace stw

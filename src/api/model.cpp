@@ -119,7 +119,7 @@ stw_status stw_model_query(const stw_model* model, stw_model_info* out) STW_NOEX
     info.parameters = m.graph().parameter_count();
     info.trainable = m.graph().trainable_count();
     info.vocabulary = static_cast<uint64_t>(m.config().vocabulary);
-    info.positions = static_cast<uint64_t>(m.config().positions);
+    info.positions = static_cast<uint64_t>(longest_text(m.config()));
     info.has_weights = m.has_weights();
     info.width = static_cast<uint32_t>(m.config().width);
     api::copy_text(info.architecture, architecture_of(m.config()).model_type);

@@ -79,7 +79,7 @@ class TrainerCore {
   // Runs the program of ops on tables (Graph::table_ops) or of their gradients, if there is one.
   Status run_on_tables(const Program& program);
   // Computes the tables that ops on samples read, for a step or for an evaluation. Those of an evaluation are
-  // kept while no parameter changes.
+  // kept through one call of the API: between two calls, the host may change parameters in place.
   Status compute_tables(bool for_evaluation);
 
   // Sets the scalars of a step, on the host and on the device.

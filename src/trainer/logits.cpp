@@ -139,6 +139,7 @@ Result<const float*> TextRunner::make_logits(const Text& text) {
   const Computing computing(core_);
   const InPhase phase(core_.progress, TrainerPhase::generate);
   core_.begin_state();
+  core_.has_tables_of_evaluation = false;
   const float* logits = nullptr;
   if (core_.graph().head.generates) {
     STW_ASSIGN(fed, feed(text.tokens, text.count));
@@ -166,6 +167,7 @@ Status TextRunner::classify(std::span<const Text> texts, float* out) {
 Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
   const Computing computing(core_);
   const InPhase phase(core_.progress, TrainerPhase::generate);
+  core_.has_tables_of_evaluation = false;
   const auto take = [&](const float* logits, size_t text) -> Status {
     if (!are_finite(logits))
       return Error{Code::non_finite,

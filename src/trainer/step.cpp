@@ -85,8 +85,11 @@ std::string non_finite_reason(TrainerCore& core) {
 Status show_gradients(const TrainerCore& core) {
   if (!core.options.gradient_hook) return ok();
   const Arena& layout = core.programs().arena;
+  uint64_t end = layout.gradients_end;  // the gradients of tables, which come last, are used up by now
+  for (const TableGradient& g : core.graph().table_gradients)
+    end = std::min(end, layout.persistent[layout.of_tensor[g.gradient]].offset);
   const GradientView view{reinterpret_cast<float*>(core.memory.arena() + layout.gradients_begin),
-                          (layout.gradients_end - layout.gradients_begin) / sizeof(float),
+                          (end - layout.gradients_begin) / sizeof(float),
                           &core.execution.state->loss_sum,
                           &core.execution.state->target_count,
                           &core.execution.state->hits,

@@ -55,7 +55,7 @@ struct HeadAttention {
   RelativeHead relative = {};
 };
 
-// The rows of relative positions of all pairs of a query of the chunk and a key of the block that sees it.
+// The rows of relative positions of all pairs of a query of the chunk and a key of the block that it sees.
 static inline RelativeRange relative_range(const HeadAttention& h, int64_t first, int64_t count, int64_t key,
                                            int64_t keys) {
   RelativeRange range = {0, 0};

@@ -1,6 +1,6 @@
-// Relative positions in attention (RelativePositions). The distances of a block of queries and a block of
-// keys are consecutive, and so are the rows of the table for them: [first, first + count). For these rows,
-// two small products give the biases of the whole block:
+// Relative positions in attention (RelativePositions). From one distance to the next, the row of the table
+// stays or grows by one. So a block of queries and a block of keys have at most one row for each of their
+// distances: [first, first + count). For these rows, two small products give the biases of the whole block:
 //
 //   by_query (queries, count) = scale·Q·Krᵀ       by_key (count, keys) = scale·Qr·Kᵀ
 //
@@ -47,7 +47,9 @@ struct RelativeHead {
   bool exists() const { return row_at != nullptr; }
   // The rows for the distances [least, most].
   RelativeRange range(int64_t least, int64_t most) const {
-    return {row_at[least], row_at[most] - row_at[least] + 1};
+    const int64_t count = row_at[most] - row_at[least] + 1;
+    assert(count <= most - least + 1);
+    return {row_at[least], count};
   }
 };
 

@@ -23,9 +23,9 @@ uint64_t pairs(const Graph& g, const Op& op, const Extent& e) {
   return op.attributes.causal ? n / 2 : n;
 }
 
-// How often the products of attention are as long as the product of queries and keys. Keys of relative
-// positions add about one such product to the forward pass, and queries of relative positions a third more
-// (kernels/cpu/attention/relative.h). The gradient computes both again, and each has two gradients.
+// Flops for a pair and an element of a head, of which the product of queries and keys has 2. Forward, keys
+// and queries of relative positions are about 1.4 such products each, rounded to 3 flops. The gradient has
+// three products of twice the length for each (kernels/cpu/attention/relative.h).
 uint64_t relative_products(const Op& op, uint64_t of_keys, uint64_t of_queries) {
   return (op.attributes.relative_keys ? of_keys : 0) + (op.attributes.relative_queries ? of_queries : 0);
 }

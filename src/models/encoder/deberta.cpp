@@ -43,7 +43,7 @@ Result<std::vector<std::string>> get_words(const Json& json, const char* key) {
   if (!given) return words;
   if (given->is_array()) {
     for (const Json& item : given->elements()) {
-      if (!item.is_string()) return unsupported_setting(std::string(key) + ": expected texts");
+      if (!item.is_string()) return unsupported_setting(std::string(key) + ": expected a list of strings");
       words.push_back(*item.as_string());
     }
     return words;
@@ -91,10 +91,22 @@ Result<RelativeConfig> parse_relative(const Json& json, RelativeConfig r) {
   if (r.span < 1 || r.span > 65536)
     return unsupported_setting("max_relative_positions and position_buckets give a table of " +
                                std::to_string(r.span) + " positions: expected 1 to 65536");
+  if (r.most > 65536)
+    return unsupported_setting("distances up to " + std::to_string(r.most) +
+                               " are not supported: expected 65536");
   if (r.buckets == 1 || (r.buckets > 0 && r.most - 1 <= r.buckets / 2))
     return unsupported_setting("position_buckets " + std::to_string(r.buckets) +
                                " contradicts max_relative_positions " + std::to_string(r.most) +
                                ": half of the buckets must be at least 1 and less than the largest distance");
+  // The kernels take tables whose row grows by at most one from one distance to the next.
+  const std::vector<int32_t> rows = relative_rows(r, r.most + 2);
+  for (size_t k = 1; k < rows.size(); ++k)
+    if (rows[k] - rows[k - 1] > 1)
+      return unsupported_setting(
+          "position_buckets " + std::to_string(r.buckets) + " are too many for distances up to " +
+          std::to_string(r.most) +
+          " (max_relative_positions, or else max_position_embeddings): some would stay "
+          "empty, which is not supported");
   return r;
 }
 
@@ -118,9 +130,10 @@ Status parse_deberta(const Json& json, ModelConfig& c) {
   STW_ASSIGN(is_relative, get_bool(json, "relative_attention", false));
   STW_ASSIGN(kinds, get_words(json, "pos_att_type"));
   STW_TRY(check_layers(json, c));
-  if (types < 0 || types > 65536) return unsupported_setting("type_vocab_size is " + std::to_string(types));
+  if (types < 0 || types > 65536)
+    return unsupported_setting("type_vocab_size is " + std::to_string(types) + ": expected 0 to 65536");
   if (embedding < 1 || embedding > 65536)
-    return unsupported_setting("embedding_size is " + std::to_string(embedding));
+    return unsupported_setting("embedding_size is " + std::to_string(embedding) + ": expected 1 to 65536");
   if (has_positions && c.positions < 1)
     return unsupported_setting("position_biased_input needs positions: max_position_embeddings is " +
                                std::to_string(c.positions));

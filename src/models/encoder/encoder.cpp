@@ -157,7 +157,8 @@ class EncoderBuilder {
 
   void relative_table() {
     const std::string prefix = names_.prefix;
-    b_.relative_rows(relative_rows(*own_.relative, b_.sequence()));
+    const RelativeConfig& r = *own_.relative;
+    b_.relative_rows(relative_rows(r, b_.sequence()), {r.span, r.buckets, r.most});
     table_ = b_.table(b_.parameter(prefix + names_.relative_table + ".weight",
                                    {2 * own_.relative->span, c_.width}, Initializer::normal, c_.init_std));
     if (!own_.relative->has_norm) return;

@@ -399,12 +399,12 @@ TEST_F(Verify, ScratchMemory) {
 TEST_F(Verify, FindsMistakesInProgramsOfTables) {
   const Graph g = graph_of(classifier_of(small_deberta("0.1")), 24, Precision::bf16);
   const Programs correct = make_programs(g, uniform_decisions(g, 0, 2, 2), 5, 2, 64);
-  ASSERT_TRUE(verify_tables(g, correct.tables, correct.table_gradients));
+  ASSERT_TRUE(verify_tables(g, correct.tables, correct.table_gradients, correct.evaluate_tables));
   const auto found = [&](const std::function<void(Graph&, Program&, Program&)>& change) {
     Graph graph = g;
     Program tables = correct.tables, gradients = correct.table_gradients;
     change(graph, tables, gradients);
-    const Status status = verify_tables(graph, tables, gradients);
+    const Status status = verify_tables(graph, tables, gradients, correct.evaluate_tables);
     return status ? "" : status.error().message;
   };
   expect_has(found([](Graph&, Program& t, Program&) { t.instructions.pop_back(); }), "is missing");
@@ -412,6 +412,7 @@ TEST_F(Verify, FindsMistakesInProgramsOfTables) {
   expect_has(found([](Graph&, Program& t, Program&) { std::swap(t.instructions[0], t.instructions[1]); }),
              "in order");
   expect_has(found([](Graph&, Program&, Program& p) { p.instructions.pop_back(); }), "is missing");
+  EXPECT_FALSE(verify_tables(g, correct.tables, correct.table_gradients, {}));
   expect_has(found([](Graph&, Program&, Program& p) { p.instructions.push_back(p.instructions.back()); }),
              "in order");
   // All other mistakes are of the flag, in either direction.
@@ -422,7 +423,7 @@ TEST_F(Verify, FindsMistakesInProgramsOfTables) {
                                    [&](int t) { return t >= 0 && g.at(t).role == Role::gradient; });
     if (i.op < g.first_table_gradient_op() || !fills) continue;
     expect_has(found([&](Graph&, Program&, Program& p) { p.instructions[k].accumulate ^= true; }),
-               "does not add to");
+               "adds to a gradient that nothing filled");
   }
   expect_has(found([&](Graph& graph, Program&, Program&) {
                for (Op& op : graph.table_gradient_ops)

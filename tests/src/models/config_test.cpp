@@ -127,6 +127,8 @@ TEST(Config, BadOnesAreRefusedByName) {
        "position_buckets 1 contradicts"},
       {with(deberta_fields, "max_relative_positions", 4), Code::unsupported_field,
        "position_buckets 6 contradicts max_relative_positions 4"},
+      {with(deberta_fields, "position_buckets", 20), Code::unsupported_field,
+       "position_buckets 20 are too many"},
       {with(deberta_fields, "position_buckets", 70000), Code::unsupported_field,
        "a table of 70000 positions"},
       {with(R"("model_type": "deberta-v2", "position_biased_input": true)", "max_position_embeddings", 0),

@@ -28,36 +28,29 @@ std::vector<int> first_inputs(const Op& loss, int count) {
 
 }  // namespace
 
-static void add_evaluate_tables(Graph& graph) {
+// The ops without dropout: an op that reads a dropout's output reads its input instead.
+static std::vector<Op> without_dropout(const Graph& graph, const std::vector<Op>& ops) {
   std::vector<int> stands_for(graph.tensors.size());
   std::iota(stands_for.begin(), stands_for.end(), 0);
   std::vector<Op> list;
-  for (const Op& op : graph.table_ops) {
+  for (const Op& op : ops) {
     if (op.kind == OpKind::dropout) {
       stands_for[op.outputs[0]] = stands_for[op.inputs[in(OpKind::dropout, "x")]];
       continue;
     }
     list.push_back(op);
+    list.back().attributes.dropout = 0;
     for (int& t : list.back().inputs)
       if (t >= 0) t = stands_for[t];
   }
-  if (list.size() < graph.table_ops.size()) graph.evaluate_table_ops = std::move(list);
+  return list;
 }
 
 void add_inference(Graph& graph) {
-  add_evaluate_tables(graph);
-  // No dropout here: an op that reads a dropout's output reads its input instead.
-  std::vector<int> stands_for(graph.tensors.size());
-  std::iota(stands_for.begin(), stands_for.end(), 0);
-  for (const Op& op : graph.ops) {
-    if (op.kind == OpKind::dropout) {
-      stands_for[op.outputs[0]] = stands_for[op.inputs[in(OpKind::dropout, "x")]];
-      continue;
-    }
-    Op copy = op;
-    copy.attributes.dropout = 0;
-    for (int& t : copy.inputs)
-      if (t >= 0) t = stands_for[t];
+  if (std::vector<Op> tables = without_dropout(graph, graph.table_ops);
+      tables.size() < graph.table_ops.size())
+    graph.evaluate_table_ops = std::move(tables);
+  for (Op& copy : without_dropout(graph, graph.ops)) {
     // Hits are counted before the loss, because the loss may overwrite the logits.
     if (copy.kind == OpKind::cross_entropy && graph.head.row().counts_hits)
       graph.evaluate_ops.push_back({OpKind::hit_count, {}, first_inputs(copy, 2), {}, copy.segment});

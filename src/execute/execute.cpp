@@ -543,22 +543,29 @@ void run<OpKind::position_gradient>(const Call& c) {
   c.run(c.x.table->position_gradient, a);
 }
 
-template <>
-void run<OpKind::cross_entropy>(const Call& c) {
-  constexpr OpKind kind = OpKind::cross_entropy;
-  kernels::CrossEntropyArgs a{};
+// What all losses of logits read and write, except the losses of rows.
+template <OpKind kind, class Args>
+Args loss_args(const Call& c) {
+  Args a{};
   a.rows = c.i.rows;
-  a.vocabulary = c.input_features(in(kind, "logits"));
   a.targets = c.input<int32_t>(in(kind, "targets"));
   a.weights = c.input<float>(in(kind, "weights"));
   a.logits = c.in_out(in(kind, "logits"));
   a.stride = c.input_tensor(in(kind, "logits")).stride();
   a.gradient = c.i.outputs > 1;
-  a.fast = !is_portable(c);
-  a.token_loss = c.output<float>(out(kind, "loss"));
   a.state = c.x.state;
   // The planner gave dlogits the same buffer as the logits.
   assert(!a.gradient || c.output(out(kind, "dlogits")) == c.input(in(kind, "logits")));
+  return a;
+}
+
+template <>
+void run<OpKind::cross_entropy>(const Call& c) {
+  constexpr OpKind kind = OpKind::cross_entropy;
+  auto a = loss_args<kind, kernels::CrossEntropyArgs>(c);
+  a.vocabulary = c.input_features(in(kind, "logits"));
+  a.fast = !is_portable(c);
+  a.token_loss = c.output<float>(out(kind, "loss"));
   c.run(c.x.table->cross_entropy, a);
 }
 
@@ -603,20 +610,11 @@ void run<OpKind::hit_count>(const Call& c) {
 template <>
 void run<OpKind::value_loss>(const Call& c) {
   constexpr OpKind kind = OpKind::value_loss;
-  kernels::ValueLossArgs a{};
-  a.rows = c.i.rows;
+  auto a = loss_args<kind, kernels::ValueLossArgs>(c);
   a.count = c.input_features(in(kind, "logits"));
   a.kind = c.attributes.value_loss;
-  a.targets = c.input<int32_t>(in(kind, "targets"));
   a.values = c.input<float>(in(kind, "values"));
-  a.weights = c.input<float>(in(kind, "weights"));
-  a.logits = c.in_out(in(kind, "logits"));
-  a.stride = c.input_tensor(in(kind, "logits")).stride();
-  a.gradient = c.i.outputs > 1;
   a.row_loss = c.output<float>(out(kind, "loss"));
-  a.state = c.x.state;
-  // The planner gave dlogits the same buffer as the logits.
-  assert(!a.gradient || c.output(out(kind, "dlogits")) == c.input(in(kind, "logits")));
   c.run(c.x.table->value_loss, a);
 }
 
@@ -637,20 +635,11 @@ void run<OpKind::value_hits>(const Call& c) {
 template <>
 void run<OpKind::span_loss>(const Call& c) {
   constexpr OpKind kind = OpKind::span_loss;
-  kernels::SpanLossArgs a{};
-  a.rows = c.i.rows;
-  a.targets = c.input<int32_t>(in(kind, "targets"));
+  auto a = loss_args<kind, kernels::SpanLossArgs>(c);
   a.values = c.input<float>(in(kind, "values"));
   a.positions = c.input<int32_t>(in(kind, "positions"));
   a.following = c.input<int32_t>(in(kind, "following"));
-  a.weights = c.input<float>(in(kind, "weights"));
-  a.logits = c.in_out(in(kind, "logits"));
-  a.stride = c.input_tensor(in(kind, "logits")).stride();
-  a.gradient = c.i.outputs > 1;
   a.row_loss = c.output<float>(out(kind, "loss"));
-  a.state = c.x.state;
-  // The planner gave dlogits the same buffer as the logits.
-  assert(!a.gradient || c.output(out(kind, "dlogits")) == c.input(in(kind, "logits")));
   c.run(c.x.table->span_loss, a);
 }
 

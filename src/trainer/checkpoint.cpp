@@ -307,7 +307,6 @@ Status read_checkpoint(TrainerCore& core, const std::string& path) {
   supervisor->commit();
   core.condition = Condition::broken;  // until the last byte is written
   core.is_untouched = false;
-  core.has_tables_of_evaluation = false;
   STW_TRY(overwrite(tensors, core.execution, *core.stream));
   core.condition = Condition::ready;
   core.options.seed = saved.seed;

@@ -57,7 +57,6 @@ Status TrainerCore::reallocate() {
 
 void TrainerCore::use(std::shared_ptr<const Planned> next) {
   planned = std::move(next);
-  has_tables_of_evaluation = false;
   execution.graph = &planned->graph;
   execution.layout = &planned->programs.arena;
   execution.arena = memory.arena();
@@ -81,20 +80,15 @@ Status TrainerCore::run_on_tables(const Program& program) {
 }
 
 Status TrainerCore::compute_tables(bool for_evaluation) {
-  if (for_evaluation && has_tables_of_evaluation) return ok();
   const Programs& p = programs();
-  has_tables_of_evaluation = false;
-  STW_TRY(run_on_tables(for_evaluation && !p.evaluate_tables.instructions.empty() ? p.evaluate_tables
-                                                                                  : p.tables));
-  has_tables_of_evaluation = for_evaluation;
-  return ok();
+  return run_on_tables(for_evaluation && !p.evaluate_tables.instructions.empty() ? p.evaluate_tables
+                                                                                 : p.tables);
 }
 
 Status TrainerCore::fill(Filling& filling) {
   // Touch every page now, so that the memory of the plan is there from the first step on.
   constexpr uint64_t at_once = 16 << 20;
   const uint64_t bytes = plan().bytes.arena;
-  has_tables_of_evaluation = false;
   for (uint64_t done = 0; done < bytes; done += at_once) {
     const uint64_t now = std::min(at_once, bytes - done);
     check_in(now);

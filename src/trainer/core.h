@@ -78,8 +78,8 @@ class TrainerCore {
 
   // Runs the program of ops on tables (Graph::table_ops) or of their gradients, if there is one.
   Status run_on_tables(const Program& program);
-  // Computes the tables that ops on samples read, for a step or for an evaluation. Those of an evaluation are
-  // kept through one call of the API: between two calls, the host may change parameters in place.
+  // Computes the tables that ops on samples read, for a step or for an evaluation. Call it once in each call
+  // of the API: between two calls, the host may change parameters in place.
   Status compute_tables(bool for_evaluation);
 
   // Sets the scalars of a step, on the host and on the device.
@@ -113,10 +113,9 @@ class TrainerCore {
   CancelFlag cancels;
   ProgressBoard progress;
   Condition condition = Condition::ready;
-  bool is_untouched = true;               // the tensors still have the values that fill() wrote
-  bool computes = false;                  // a Computing object exists
-  bool has_tables_of_evaluation = false;  // compute_tables() made them, and no parameter changed since
-  double step_seconds = 0;                // of the last step; 0: no step yet
+  bool is_untouched = true;  // the tensors still have the values that fill() wrote
+  bool computes = false;     // a Computing object exists
+  double step_seconds = 0;   // of the last step; 0: no step yet
 };
 
 // The trainer computes for the lifetime of the object: no callback may start another computation.

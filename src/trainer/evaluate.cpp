@@ -19,7 +19,6 @@ Result<double> make_evaluation(TrainerCore& core, const Dataset& dataset, uint64
   const Program& program = core.programs().evaluate;
   check_in();
   core.begin_state();
-  core.has_tables_of_evaluation = false;
   STW_TRY(core.compute_tables(true));
   const uint64_t most = dataset.evaluation_windows();
   uint64_t tokens = 0;
@@ -69,7 +68,6 @@ Status each_log_probability(TrainerCore& core, const SampleSource& source, uint6
   std::vector<float> losses(m * length);
   check_in();
   core.begin_state();
-  core.has_tables_of_evaluation = false;
   STW_TRY(core.compute_tables(true));
   for (uint64_t first = 0; first < samples; first += m) {
     STW_TRY(core.load(program, source, first, samples));

@@ -114,7 +114,6 @@ Status TextRunner::run_logits(std::span<const Text> texts, std::span<const uint6
     return ok();
   };
   const Program& program = core_.programs().decode;
-  STW_TRY(core_.compute_tables(true));
   STW_TRY(core_.load(program, std::cref(source), 0, 1));
   return core_.stream->run(core_.execution, program);
 }
@@ -139,7 +138,7 @@ Result<const float*> TextRunner::make_logits(const Text& text) {
   const Computing computing(core_);
   const InPhase phase(core_.progress, TrainerPhase::generate);
   core_.begin_state();
-  core_.has_tables_of_evaluation = false;
+  STW_TRY(core_.compute_tables(true));
   const float* logits = nullptr;
   if (core_.graph().head.generates) {
     STW_ASSIGN(fed, feed(text.tokens, text.count));
@@ -167,7 +166,7 @@ Status TextRunner::classify(std::span<const Text> texts, float* out) {
 Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
   const Computing computing(core_);
   const InPhase phase(core_.progress, TrainerPhase::generate);
-  core_.has_tables_of_evaluation = false;
+  STW_TRY(core_.compute_tables(true));
   const auto take = [&](const float* logits, size_t text) -> Status {
     if (!are_finite(logits))
       return Error{Code::non_finite,

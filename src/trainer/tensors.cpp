@@ -14,7 +14,6 @@ void write_parameter(TrainerCore& core, size_t parameter, uint64_t first, const 
   const bool as_they_are = core.graph().at(core.model->parameters()[parameter]).format == Format::f32;
   Filling filling(*core.model, core.execution, *core.stream, as_they_are ? 0 : count);
   core.is_untouched = false;
-  core.has_tables_of_evaluation = false;
   filling.put(parameter, first, values, count);
 }
 

@@ -543,26 +543,33 @@ void run<OpKind::position_gradient>(const Call& c) {
   c.run(c.x.table->position_gradient, a);
 }
 
-// What all losses of logits read and write, except the losses of rows.
-template <OpKind kind, class Args>
-Args loss_args(const Call& c) {
+// The operands that all losses of logits have, except the losses of rows.
+struct LossOperands {
+  int targets, weights, logits, dlogits;
+};
+consteval LossOperands loss_operands(OpKind kind) {
+  return {in(kind, "targets"), in(kind, "weights"), in(kind, "logits"), out(kind, "dlogits")};
+}
+
+template <class Args>
+Args loss_args(const Call& c, LossOperands operands) {
   Args a{};
   a.rows = c.i.rows;
-  a.targets = c.input<int32_t>(in(kind, "targets"));
-  a.weights = c.input<float>(in(kind, "weights"));
-  a.logits = c.in_out(in(kind, "logits"));
-  a.stride = c.input_tensor(in(kind, "logits")).stride();
+  a.targets = c.input<int32_t>(operands.targets);
+  a.weights = c.input<float>(operands.weights);
+  a.logits = c.in_out(operands.logits);
+  a.stride = c.input_tensor(operands.logits).stride();
   a.gradient = c.i.outputs > 1;
   a.state = c.x.state;
   // The planner gave dlogits the same buffer as the logits.
-  assert(!a.gradient || c.output(out(kind, "dlogits")) == c.input(in(kind, "logits")));
+  assert(!a.gradient || c.output(operands.dlogits) == c.input(operands.logits));
   return a;
 }
 
 template <>
 void run<OpKind::cross_entropy>(const Call& c) {
   constexpr OpKind kind = OpKind::cross_entropy;
-  auto a = loss_args<kind, kernels::CrossEntropyArgs>(c);
+  auto a = loss_args<kernels::CrossEntropyArgs>(c, loss_operands(kind));
   a.vocabulary = c.input_features(in(kind, "logits"));
   a.fast = !is_portable(c);
   a.token_loss = c.output<float>(out(kind, "loss"));
@@ -610,7 +617,7 @@ void run<OpKind::hit_count>(const Call& c) {
 template <>
 void run<OpKind::value_loss>(const Call& c) {
   constexpr OpKind kind = OpKind::value_loss;
-  auto a = loss_args<kind, kernels::ValueLossArgs>(c);
+  auto a = loss_args<kernels::ValueLossArgs>(c, loss_operands(kind));
   a.count = c.input_features(in(kind, "logits"));
   a.kind = c.attributes.value_loss;
   a.values = c.input<float>(in(kind, "values"));
@@ -635,7 +642,7 @@ void run<OpKind::value_hits>(const Call& c) {
 template <>
 void run<OpKind::span_loss>(const Call& c) {
   constexpr OpKind kind = OpKind::span_loss;
-  auto a = loss_args<kind, kernels::SpanLossArgs>(c);
+  auto a = loss_args<kernels::SpanLossArgs>(c, loss_operands(kind));
   a.values = c.input<float>(in(kind, "values"));
   a.positions = c.input<int32_t>(in(kind, "positions"));
   a.following = c.input<int32_t>(in(kind, "following"));

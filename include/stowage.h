@@ -732,6 +732,11 @@ typedef struct stw_plan_options {
   stw_watch* watch;             /* reports and cancels this call; NULL: none */
   uint32_t keep;                /* STW_KEEP_*: settings that relaxations must not change */
   uint32_t reserved;            /* 0 */
+  uint64_t texts; /* for encoders with an output for each text (STW_TASK_LABEL, LABELS, NUMBER): the largest
+                     number of texts in a sample. The head, and of the last block all that follows attention,
+                     are computed for so many rows of a sample instead of all. 0: any number of texts. A
+                     sample with more texts that have targets is refused. A checkpoint can only be restored
+                     with the same one */
 } stw_plan_options;
 
 typedef struct stw_plan_info {
@@ -769,6 +774,7 @@ typedef struct stw_plan_info {
   uint64_t tiled_blocks;     /* number of blocks whose feed-forward part runs in tiles of rows */
   uint64_t tile_rows;        /* rows of the smallest tile that a block is planned with; 0: no block has
                                 tiles */
+  uint64_t texts;            /* stw_plan_options.texts */
 } stw_plan_info;
 
 typedef struct stw_buffer_info {
@@ -1116,6 +1122,8 @@ typedef struct stw_dataset_options {
   uint32_t token_type; /* STW_TOKEN_TYPE_*, for ids. AUTO refuses a file whose numbers look like another
                           type */
   stw_watch* watch;    /* reports and cancels this call; NULL: none */
+  uint64_t texts;      /* with marks: the largest number of documents in a sample, as stw_plan_info.texts of
+                          the plan says. 0: as many as fit */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {

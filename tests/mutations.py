@@ -141,6 +141,25 @@ MUTATIONS = [
         "DocumentMean.*",
     ),
     (
+        "a row of a text from the row after it",
+        "kernels/cpu/embedding/take_rows.cpp",
+        [("max(0, (int64_t)args.places[row])", "max(0, (int64_t)args.places[row] + 1)")],
+        KERNEL_TESTS,
+        "TakeRows.*",
+    ),
+    (
+        "targets of all rows taken for those of texts",
+        "src/execute/sample_inputs.cpp",
+        [
+            (
+                "of_rows_[k].data() + static_cast<size_t>(rows[text]) * bytes",
+                "of_rows_[k].data() + text * bytes",
+            )
+        ],
+        SOURCE_TESTS,
+        "*TextRows*",
+    ),
+    (
         "a preference without its reference",
         "kernels/common/preference_pair.h",
         [

@@ -708,6 +708,13 @@ internal static unsafe class Abi
         public uint keep;
         /// <summary>0</summary>
         public uint reserved;
+        /// <summary>
+        /// for encoders with an output for each text (STW_TASK_LABEL, LABELS, NUMBER): the largest number of
+        /// texts in a sample. The head, and of the last block all that follows attention, are computed for so
+        /// many rows of a sample instead of all. 0: any number of texts. A sample with more texts that have
+        /// targets is refused. A checkpoint can only be restored with the same one
+        /// </summary>
+        public ulong texts;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_plan_options Sized()
@@ -781,6 +788,8 @@ internal static unsafe class Abi
         public ulong tiled_blocks;
         /// <summary>rows of the smallest tile that a block is planned with; 0: no block has tiles</summary>
         public ulong tile_rows;
+        /// <summary>stw_plan_options.texts</summary>
+        public ulong texts;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_plan_info Sized()
@@ -1155,6 +1164,11 @@ internal static unsafe class Abi
         public uint token_type;
         /// <summary>reports and cancels this call; NULL: none</summary>
         public stw_watch* watch;
+        /// <summary>
+        /// with marks: the largest number of documents in a sample, as stw_plan_info.texts of the plan says.
+        /// 0: as many as fit
+        /// </summary>
+        public ulong texts;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_dataset_options Sized()

@@ -46,6 +46,9 @@ namespace Stowage
         /// <summary>Evaluations cover the whole held-out part, in consecutive windows. Excludes Marks and
         /// MaskRate.</summary>
         public bool Sequential { get; set; }
+        /// <summary>With Marks: the largest number of documents in a sample, as PlanInfo.Texts says; 0: as
+        /// many as fit.</summary>
+        public long Texts { get; set; }
         /// <summary>Reports and cancels the opening.</summary>
         public Watch Watch { get; set; }
     }
@@ -110,6 +113,7 @@ namespace Stowage
             given.mask_token = Numbers.Unsigned(options.MaskToken, nameof(options.MaskToken));
             given.mask_whole_words = Numbers.Flag(options.MaskWholeWords);
             given.sequential = Numbers.Flag(options.Sequential);
+            given.texts = Numbers.Unsigned(options.Texts, nameof(options.Texts));
             if (options.TokenKinds != null && options.TokenKinds.LongLength != options.Vocabulary)
                 throw new ArgumentException("expected " + options.Vocabulary +
                     " of them, one for each token of the vocabulary, found " + options.TokenKinds.LongLength,

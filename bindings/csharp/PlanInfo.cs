@@ -42,6 +42,7 @@ namespace Stowage
             CopiedBytes = Numbers.Of(native.copied_bytes);
             TiledBlocks = Numbers.Of(native.tiled_blocks);
             TileRows = Numbers.Of(native.tile_rows);
+            Texts = Numbers.Of(native.texts);
         }
 
         /// <summary>false: nothing fits; MinimumBytes is the budget that would be enough.</summary>
@@ -115,6 +116,8 @@ namespace Stowage
         /// <summary>The rows of the smallest tile that a block is planned with; 0: no block has
         /// tiles.</summary>
         public long TileRows { get; }
+        /// <summary>PlanOptions.Texts.</summary>
+        public long Texts { get; }
     }
 
     /// <summary>A buffer of a plan.</summary>

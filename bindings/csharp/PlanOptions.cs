@@ -101,6 +101,9 @@ namespace Stowage
         public Preference Preference { get; set; }
         /// <summary>Settings that the plan's relaxations must not change.</summary>
         public Keep Keep { get; set; }
+        /// <summary>For encoders that label texts: the largest number of texts in a sample, for which the
+        /// last rows are computed; 0: any number.</summary>
+        public long Texts { get; set; }
         /// <summary>Reports and cancels the planning.</summary>
         public Watch Watch { get; set; }
 
@@ -150,6 +153,7 @@ namespace Stowage
             given.preference = (uint)Preference;
             given.watch = texts.Of(Watch);
             given.keep = (uint)Keep;
+            given.texts = Numbers.Unsigned(Texts, nameof(Texts));
             return given;
         }
     }

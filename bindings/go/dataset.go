@@ -43,6 +43,7 @@ type DatasetOptions struct {
 	MaskWholeWords bool
 	// evaluations cover the whole held-out part, in consecutive windows; excludes Marks and MaskRate
 	Sequential bool
+	Texts      uint64 // with Marks: the most documents of a sample, as PlanInfo.Texts says; 0: as many as fit
 	Watch      *Watch // reports and cancels the opening; nil: none
 }
 
@@ -76,6 +77,7 @@ func OpenDataset(path string, options DatasetOptions) (*Dataset, error) {
 	cOptions.mask_rate, cOptions.mask_token, cOptions.mask_whole_words = C.double(options.MaskRate),
 		C.uint64_t(options.MaskToken), number(options.MaskWholeWords)
 	cOptions.sequential = number(options.Sequential)
+	cOptions.texts = C.uint64_t(options.Texts)
 	cOptions.token_type = C.uint32_t(options.TokenType)
 	if options.TokenKinds != nil {
 		if uint64(len(options.TokenKinds)) != options.Vocabulary {

@@ -50,6 +50,7 @@ type PlanOptions struct {
 	QuantizeEmbeddings Quantize
 	Preference         Preference // for pairs of documents; batches have positions even without Positions
 	Keep               Keep       // settings that Relaxations must not change
+	Texts              uint64     // for encoders that label texts: the most texts of a sample; 0: any number
 	Watch              *Watch     // reports and cancels the planning; nil: none
 }
 
@@ -68,7 +69,7 @@ type PlanInfo struct {
 	Fingerprint                                             string
 	Proven                                                  bool
 	BoundSeconds, UnlimitedSeconds, NextGiBSeconds          float64
-	CopiedBytes, TiledBlocks, TileRows                      uint64
+	CopiedBytes, TiledBlocks, TileRows, Texts               uint64
 }
 
 // Buffer is a buffer of a plan.
@@ -187,7 +188,7 @@ func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_st
 		gradients: C.uint32_t(o.Gradients), fused_update: number(o.FusedUpdate),
 		attention: C.uint32_t(o.Attention), quantize: C.uint32_t(o.Quantize),
 		quantize_embeddings: C.uint32_t(o.QuantizeEmbeddings), preference: C.uint32_t(o.Preference),
-		keep: C.uint32_t(o.Keep)}
+		keep: C.uint32_t(o.Keep), texts: C.uint64_t(o.Texts)}
 	if o.ReserveBytes != nil {
 		cOptions.set_mask, cOptions.reserve_bytes = C.STW_SET_RESERVE, C.uint64_t(*o.ReserveBytes)
 	}
@@ -320,7 +321,7 @@ func (p *Plan) Info() PlanInfo {
 		Fingerprint: array(t.fingerprint[:]), Proven: t.proven != 0, BoundSeconds: float64(t.bound_seconds),
 		UnlimitedSeconds: float64(t.unlimited_seconds), NextGiBSeconds: float64(t.next_gib_seconds),
 		CopiedBytes: uint64(t.copied_bytes), TiledBlocks: uint64(t.tiled_blocks),
-		TileRows: uint64(t.tile_rows)}
+		TileRows: uint64(t.tile_rows), Texts: uint64(t.texts)}
 }
 
 func (p *Plan) text(read func(*C.stw_plan) *C.char) string {

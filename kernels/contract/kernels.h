@@ -334,6 +334,18 @@ struct DocumentMeanArgs {
   Matrix y;  // (rows, features), not x.
 };
 
+// Copies some rows of every sample. take_rows: row k of a sample in y is row places[k] of the sample in x, or
+// the sample's first row if places[k] is negative. take_rows_gradient: x is dy (samples·taken, features), y
+// is dx (samples·rows_per_sample, features). Row places[k] of a sample in y is row k in x; all other rows are
+// 0.
+struct TakeRowsArgs {
+  int64_t samples, rows_per_sample, taken, features;
+  // (samples·taken): rows of a sample. Those of a sample increase; negative ones, for no row, come last.
+  const int32_t* places;
+  ConstMatrix x;
+  Matrix y;  // Not x; the same format.
+};
+
 // ---- positions and attention ------------------------------------------------------------------------------
 // Rotary positions (RoFormer, Su et al. 2021, arXiv:2104.09864). x and y: (rows, (query_heads +
 // 2·kv_heads)·head_dim), with queries, keys and values side by side. In each head of queries and keys, the
@@ -708,6 +720,8 @@ struct CopyArgs {
   X(swiglu_gradient, SwigluArgs)              \
   X(document_mean, DocumentMeanArgs)          \
   X(document_mean_gradient, DocumentMeanArgs) \
+  X(take_rows, TakeRowsArgs)                  \
+  X(take_rows_gradient, TakeRowsArgs)         \
   X(dropout, DropoutArgs)                     \
   X(rope, RopeArgs)                           \
   X(attention, AttentionArgs)                 \

@@ -151,20 +151,23 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   for (const Input input : {Input::positions, Input::weights, Input::reference}) create_input(input);
   graph_.token_weights = activation("token_weights", sequence, {sequence}, Format::f32);
   graph_.preference = inputs.preference;
+  texts_ = inputs.texts;
   if (inputs.positions || inputs.preference != Preference::none) add_input(Input::positions);
   if (inputs.weights) add_input(Input::weights);
   if (has_reference(inputs.preference)) add_input(Input::reference);
 }
 
 void GraphBuilder::create_input(Input input) {
+  const bool is_of_texts = graph_.texts > 0 && (input_row(input).of_loss || input == Input::text_rows);
+  const int64_t rows = is_of_texts ? graph_.texts : graph_.sequence;
   Tensor t;
   t.name = input_row(input).name;
   t.role = Role::input;
   t.format = input_row(input).is_float ? Format::f32 : Format::i32;
-  t.shape = {graph_.sequence};
-  if (input_row(input).of_labels) t.shape = {graph_.sequence, graph_.head.labels()};
+  t.shape = {rows};
+  if (input_row(input).of_labels) t.shape = {rows, graph_.head.labels()};
   t.per_sample = true;
-  t.rows = graph_.sequence;
+  t.rows = rows;
   graph_.tensors.push_back(std::move(t));
   input_tensors_[input] = static_cast<int>(graph_.tensors.size()) - 1;
 }
@@ -417,6 +420,26 @@ int GraphBuilder::gated(int x, const char* name, Gate gate) {
 int GraphBuilder::document_mean(int x, const char* name) {
   const int following = this->following();
   return op(OpKind::document_mean, {}, {x, graph_.inputs[Input::positions], following}, {name});
+}
+
+int GraphBuilder::take_text_rows(int x, const char* name) {
+  if (!status_ || !graph_.head.row().of_text) return x;
+  assert(graph_.head.target_row == TargetRow::first);
+  const bool is_limited = texts_ > 0 && texts_ < graph_.sequence;
+  if (is_limited && graph_.texts == 0) {
+    graph_.texts = texts_;
+    for (size_t k = 0; k < input_count; ++k)
+      if (const int t = input_tensors_.of[k]; t >= 0 && input_rows[k].of_loss)
+        graph_.tensors[t].shape = {texts_}, graph_.tensors[t].rows = texts_;
+    following();  // adds the positions, which say where texts begin
+  }
+  // The tensors exist without a limit too, so that the indices of parameters do not depend on it.
+  if (input_tensors_[Input::text_rows] < 0) create_input(Input::text_rows);
+  if (!is_limited) {
+    activation(name, graph_.sequence, {graph_.sequence, features(x)}, graph_.compute);
+    return x;
+  }
+  return op(OpKind::take_rows, {}, {x, add_input(Input::text_rows)}, {name});
 }
 
 int GraphBuilder::scale(int x, float factor, const char* name) {

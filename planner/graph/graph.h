@@ -88,6 +88,8 @@ struct Graph {
   std::string architecture;
   int64_t sequence = 0, vocabulary = 0;
   int64_t token_types = 0;  // number of token types; 0: the model has no such input
+  // Rows of logits in a sample, one for each of its first texts. 0: each row of a sample has logits.
+  int64_t texts = 0;
   Head head;
   Format compute = Format::f32;          // of activations
   Kernels kernels = Kernels::portable;   // copied from the numerics
@@ -278,7 +280,10 @@ class GraphBuilder {
                 const char* name, const AttentionRule& rule = {});
   int activation(int x, Activation activation, const char* name);
   int gated(int x, const char* name, Gate gate = Gate::silu);
-  int document_mean(int x, const char* name);        // adds the inputs that `following` adds
+  int document_mean(int x, const char* name);  // adds the inputs that `following` adds
+  // The rows of `x` that have a target, if GraphInputs::texts is set and the task (call `task` before) has an
+  // output for each text: one row for each text of a sample. Else x itself. Later ops have as many rows.
+  int take_text_rows(int x, const char* name);
   int scale(int x, float factor, const char* name);  // x itself if factor is 1
   int add(int a, int b, const char* name);
   int dropout(int x, float p, const char* name);  // x itself if p is 0
@@ -308,6 +313,7 @@ class GraphBuilder {
   void op(OpKind kind, std::vector<int> inputs, std::vector<int> outputs);
   Graph graph_;
   Status status_ = ok();
+  int64_t texts_ = 0;                 // GraphInputs::texts
   std::map<std::string, int> named_;  // name -> parameter
   InputIndices input_tensors_;        // tensors of inputs, including inputs that the graph does not need
   uint32_t streams_ = 0;

@@ -1,4 +1,5 @@
-// The table of inputs. An input gives each row of a sample one number, or one number for each label. A graph
+// The table of inputs. An input gives each row of a sample one number, or one number for each label. With
+// Graph::texts, the inputs that only the loss reads, and text_rows, have that many rows instead. A graph
 // has the inputs that its model and numerics need. To add an input, add its row here, and fill it in
 // src/data/batch.cpp and src/data/dataset.cpp, or in src/execute/sample_inputs.cpp if it follows from other
 // inputs. Memory, copies to a device and checks need no change.
@@ -21,8 +22,11 @@ enum class Input : uint8_t {
   // document, without padding tokens. These have the row Graph::first_position - 1; earlier rows are unused.
   position_rows,
   values,  // a number for each label; used if the row's target says that the row has values
+  // The rows of a sample that have a target of a text (Graph::texts). They increase; -1 stands for no row,
+  // and these come last.
+  text_rows,
 };
-inline constexpr size_t input_count = 9;
+inline constexpr size_t input_count = 10;
 
 struct InputRow {
   const char* name;
@@ -40,6 +44,7 @@ inline constexpr std::array<InputRow, input_count> input_rows{{
     {"following", false, false},
     {"position_rows", false, false},
     {"values", true, true, true},
+    {"text_rows", false, false},
 }};
 inline constexpr uint64_t input_element_bytes = 4;  // the same for all inputs
 inline const InputRow& input_row(Input input) { return input_rows[static_cast<size_t>(input)]; }

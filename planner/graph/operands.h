@@ -59,6 +59,8 @@ enum class OpKind : uint8_t {
   value_loss,
   value_hits,  // evaluation with several labels
   span_loss,
+  take_rows,  // some rows of every sample
+  take_rows_gradient,
 };
 
 // An absent operand is -1, or lies past the end of the list.
@@ -260,6 +262,10 @@ inline constexpr Operands operand_table[] = {
                  {"following", {}, "targets"},
                  {"weights", may_be_absent, "targets"}}},
      .outputs = {{{"loss"}, {"dlogits", may_be_absent, "logits"}}}},
+    {.kind = OpKind::take_rows, .inputs = {{{"x"}, {"places"}}}, .outputs = {{{"y"}}}},
+    {.kind = OpKind::take_rows_gradient,
+     .inputs = {{{"dy"}, {"places"}, {"x", {}, nullptr, true}}},
+     .outputs = {{{"dx", {}, "x"}}}},
 };
 inline constexpr int op_kind_count = static_cast<int>(std::size(operand_table));
 

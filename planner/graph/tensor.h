@@ -64,6 +64,9 @@ struct GraphInputs {
   // Every two successive documents are a preference pair. Requires positions; requires the log-probabilities
   // of a reference model if has_reference(preference).
   Preference preference = Preference::none;
+  // An encoder with an output for each text computes what only the loss reads for so many texts of a sample,
+  // at most `sequence`. 0: for every row, so that a sample may hold any number of texts.
+  int64_t texts = 0;
   bool operator==(const GraphInputs&) const = default;
 };
 

@@ -100,6 +100,13 @@ Status read_inputs(const Json& object, Numerics& n) {
   return ok();
 }
 
+Status read_texts(const Json& object, Numerics& n) {
+  STW_ASSIGN(texts, get_int(object, "texts"));
+  if (texts < 0) return wrong("texts is " + std::to_string(texts));
+  n.inputs.texts = texts;
+  return ok();
+}
+
 Status read_groups(const Json& object, Numerics& n) {
   STW_ASSIGN(groups, get_array(object, "groups"));
   for (const Json& entry : groups->elements()) {
@@ -162,6 +169,7 @@ const NumericsField fields[] = {
      },
      is_new, is_of_graph},
     {"inputs", [](const Numerics& n) { return inputs_json(n.inputs); }, read_inputs, false, is_of_graph},
+    {"texts", [](const Numerics& n) { return Json(n.inputs.texts); }, read_texts, is_new, is_of_graph},
     {"groups", [](const Numerics& n) { return groups_json(n.groups); }, read_groups, false, is_of_graph},
 };
 

@@ -135,6 +135,11 @@ std::vector<Steps> adapter_offers(Steps possible, bool has_adapters) {
   return list;
 }
 
+// Shorter samples hold fewer texts.
+static int64_t texts_of(const Request& request, const Offer& offer) {
+  return (request.inputs.texts * offer.sequence + request.sequence - 1) / request.sequence;
+}
+
 Request changed_request(const Request& request, const Offer& offer) {
   Request r = request;
   r.keep = keep_everything;
@@ -159,7 +164,10 @@ Request changed_request(const Request& request, const Offer& offer) {
   if (offer.has(Step::int8)) r.quantize = Quantize::int8;
   if (offer.has(Step::nf4)) r.quantize = Quantize::nf4;
   if (offer.has(Step::embeddings)) r.quantize_embeddings = Quantize::int8;
-  if (offer.has(Step::sequence)) r.sequence = offer.sequence;
+  if (offer.has(Step::sequence)) {
+    r.inputs.texts = texts_of(r, offer);
+    r.sequence = offer.sequence;
+  }
   return r;
 }
 
@@ -176,6 +184,8 @@ std::string change_text(const Request& request, const Offer& offer) {
     if (row.step == Step::sequence) value = std::to_string(offer.sequence);
     if (row.step == Step::model) value = offer.preset;
     words.push_back(row.change + value);
+    if (row.step == Step::sequence && request.inputs.texts > 0)
+      words.push_back("texts " + std::to_string(texts_of(request, offer)));
     // Some steps exclude other settings of the request, which then change, too.
     if (row.step == Step::adafactor && request.state_bits == 8) words.emplace_back("states auto");
     if (row.step == Step::fused_update) {

@@ -70,6 +70,7 @@ DatasetOptions options_of(const stw_dataset_options& o) {
   if (o.task != STW_TASK_AUTOMATIC) d.task = static_cast<Task>(o.task - 1);
   d.label_count = static_cast<int64_t>(std::min<uint64_t>(o.label_count, uint64_t{INT32_MAX} + 1));
   d.pairs = o.pairs != 0;
+  d.documents = o.texts;
   d.masking.rate = o.mask_rate;
   d.masking.token = static_cast<int64_t>(std::min<uint64_t>(o.mask_token, INT32_MAX));
   if (o.token_kinds) d.masking.kinds.assign(o.token_kinds, o.token_kinds + o.vocabulary);

@@ -120,6 +120,10 @@ Status read_inputs(const stw_plan_options& o, GraphInputs& inputs) {
   STW_TRY(choose<Preference>(inputs.preference, o.preference, preference_count, "preference"));
   inputs.positions = (o.inputs & STW_INPUT_POSITIONS) != 0 || inputs.preference != Preference::none;
   inputs.weights = (o.inputs & STW_INPUT_WEIGHTS) != 0;
+  if (o.texts > uint64_t{INT32_MAX})
+    return Error{Code::bad_argument, "plan: texts is " + std::to_string(o.texts) + ", expected at most " +
+                                         std::to_string(INT32_MAX)};
+  inputs.texts = static_cast<int64_t>(o.texts);
   return ok();
 }
 
@@ -238,6 +242,7 @@ stw_status stw_plan_query(const stw_plan* plan, stw_plan_info* out) STW_NOEXCEPT
     info.loss_chunks = static_cast<uint64_t>(p.decisions.loss_chunks);
     info.global_batch = static_cast<uint64_t>(p.request.global_batch);
     info.sequence = static_cast<uint64_t>(p.request.sequence);
+    info.texts = static_cast<uint64_t>(p.request.inputs.texts);
     uint64_t* const classes[class_count] = {
         &info.parameters, &info.gradients, &info.optimizer, &info.saved_activations,
         &info.transient,  &info.workspace, &info.inputs};

@@ -155,8 +155,9 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   const size_t trained =
       begins.size() - held_out_documents(begins, count, length, options.evaluation_fraction);
   const uint64_t end = trained == begins.size() ? count : begins[trained];
-  training_ = {file_.get(), 0, end, windows_of(begins, 0, trained, end, length)};
-  evaluation_ = {file_.get(), end, count - end, windows_of(begins, trained, begins.size(), count, length)};
+  training_ = {file_.get(), 0, end, windows_of(begins, 0, trained, end, length, options.documents)};
+  evaluation_ = {file_.get(), end, count - end,
+                 windows_of(begins, trained, begins.size(), count, length, options.documents)};
   marks_ = std::make_unique<const File>(std::move(file));
   sequence_ = options.sequence;
   has_pairs_ = options.pairs;
@@ -292,12 +293,14 @@ Status Dataset::put_label(uint64_t document, int64_t row, const SampleRows& rows
 }
 
 std::vector<Dataset::Window> Dataset::windows_of(const std::vector<uint64_t>& begins, size_t first,
-                                                 size_t end, uint64_t end_token, uint64_t length) {
+                                                 size_t end, uint64_t end_token, uint64_t length,
+                                                 uint64_t documents) {
   std::vector<Window> windows;
   for (size_t d = first; d < end;) {
     const uint64_t limit = begins[d] + length;
+    const size_t last = documents == 0 ? end : std::min<size_t>(end, d + documents);
     windows.push_back({begins[d] - begins[first], d});
-    for (++d; d < end && (d + 1 < end ? begins[d + 1] : end_token) <= limit;) ++d;
+    for (++d; d < last && (d + 1 < end ? begins[d + 1] : end_token) <= limit;) ++d;
   }
   return windows;
 }

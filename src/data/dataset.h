@@ -53,6 +53,7 @@ struct DatasetOptions {
   int64_t label_count = 0;  // every label is below it, or no_label
   Task task = Task::label;  // with labels
   bool pairs = false;       // with marks, without labels: documents form pairs, and windows hold whole pairs
+  uint64_t documents = 0;   // with marks: the largest number of documents in a window; 0: as many as fit
   Masking masking = {};     // without labels and pairs
   // Without marks and masking: evaluation reads adjacent windows of `sequence` tokens, of which the last may
   // be shorter.
@@ -164,10 +165,10 @@ class Dataset {
   Status check_spans(const std::vector<uint64_t>& begins, int64_t sequence) const;
   // Writes a document's label or values to a row, as its target.
   Status put_label(uint64_t document, int64_t row, const SampleRows& rows) const;
-  // Packs the documents [first, end) into windows, in order. Each document is whole in one window, unless it
-  // is longer than a window.
+  // Packs the documents [first, end) into windows, in order, at most `documents` into each (0: any number).
+  // Each document is whole in one window, unless it is longer than a window.
   static std::vector<Window> windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end,
-                                        uint64_t end_token, uint64_t length);
+                                        uint64_t end_token, uint64_t length, uint64_t documents);
   // Reads in a circle: the first token of the part follows the last one.
   template <class Read>
   static Status read_around(const Range& range, uint64_t start, uint64_t count, const Read& read);

@@ -456,6 +456,24 @@ void run<OpKind::document_mean_gradient>(const Call& c) {
 }
 
 template <>
+void run<OpKind::take_rows>(const Call& c) {
+  constexpr OpKind kind = OpKind::take_rows;
+  c.run(c.x.table->take_rows,
+        kernels::TakeRowsArgs{c.i.samples, c.input_tensor(in(kind, "x")).rows, c.output_tensor(0).rows,
+                              c.output_features(0), c.input<int32_t>(in(kind, "places")), c.in(in(kind, "x")),
+                              c.out(0)});
+}
+
+template <>
+void run<OpKind::take_rows_gradient>(const Call& c) {
+  constexpr OpKind kind = OpKind::take_rows_gradient;
+  c.run(c.x.table->take_rows_gradient,
+        kernels::TakeRowsArgs{c.i.samples, c.output_tensor(0).rows, c.input_tensor(in(kind, "dy")).rows,
+                              c.output_features(0), c.input<int32_t>(in(kind, "places")),
+                              c.in(in(kind, "dy")), c.out(0)});
+}
+
+template <>
 void run<OpKind::add>(const Call& c) {
   constexpr OpKind kind = OpKind::add;
   c.run(c.x.table->add, kernels::AddArgs{c.i.rows * c.output_features(0), c.in(in(kind, "a")),

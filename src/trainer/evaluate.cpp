@@ -53,10 +53,22 @@ Result<double> make_evaluation(TrainerCore& core, const Dataset& dataset, uint64
   return loss;
 }
 
-// The losses of the loaded rows, after the program has run.
-Status read_losses(TrainerCore& core, const Program& program, float* losses) {
-  const auto bytes = static_cast<uint64_t>(program.samples * core.sequence()) * sizeof(float);
-  return core.stream->download(losses, core.execution.rows<std::byte>(program, program.losses), bytes);
+// The losses of the loaded rows, after the program has run. Rows without logits have the loss 0.
+Status read_losses(TrainerCore& core, const Program& program, std::vector<float>& losses) {
+  const auto samples = static_cast<uint64_t>(program.samples),
+             length = static_cast<uint64_t>(core.sequence()),
+             texts = static_cast<uint64_t>(core.graph().texts);
+  STW_TRY(core.stream->download(losses.data(), core.execution.rows<std::byte>(program, program.losses),
+                                samples * (texts > 0 ? texts : length) * sizeof(float)));
+  if (texts == 0) return ok();
+  const std::vector<float> of_texts(losses.begin(),
+                                    losses.begin() + static_cast<std::ptrdiff_t>(samples * texts));
+  std::fill(losses.begin(), losses.end(), 0.0f);
+  for (uint64_t s = 0; s < samples; ++s)
+    for (uint64_t text = 0; text < texts; ++text)
+      if (const int32_t row = core.inputs.text_rows(s, core.graph())[text]; row >= 0)
+        losses[s * length + static_cast<uint64_t>(row)] = of_texts[s * texts + text];
+  return ok();
 }
 
 Status each_log_probability(TrainerCore& core, const SampleSource& source, uint64_t samples,
@@ -72,7 +84,7 @@ Status each_log_probability(TrainerCore& core, const SampleSource& source, uint6
   for (uint64_t first = 0; first < samples; first += m) {
     STW_TRY(core.load(program, source, first, samples));
     STW_TRY(core.stream->run(core.execution, program));
-    STW_TRY(read_losses(core, program, losses.data()));
+    STW_TRY(read_losses(core, program, losses));
     core.progress.count_evaluated(std::min(m, samples - first));
     if (!std::all_of(losses.begin(), losses.end(), [](float x) { return std::isfinite(x); }))
       return Error{Code::non_finite, "log-probabilities: the model's loss is not finite"};

@@ -178,6 +178,7 @@ Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
   const bool is_of_tokens = core_.graph().head.row().has_outputs_of_tokens(),
              keeps_texts_apart = core_.graph().inputs[Input::positions] >= 0;
   const uint64_t room = static_cast<uint64_t>(core_.sequence());
+  const auto most = static_cast<uint64_t>(core_.graph().texts);  // texts of a sample; 0: any number
   std::vector<uint64_t> begins;
   std::vector<std::byte> raw;
   uint64_t done = 0;  // rows of `out` written so far, where each token has one
@@ -192,8 +193,8 @@ Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
     }
     uint64_t used = 0;
     begins.clear();
-    for (end = first;
-         end < texts.size() && used + texts[end].count <= room && (end == first || keeps_texts_apart);
+    for (end = first; end < texts.size() && used + texts[end].count <= room &&
+                      (end == first || keeps_texts_apart) && (most == 0 || end - first < most);
          used += texts[end++].count)
       begins.push_back(used);
     STW_TRY(run_logits(texts.subspan(first, end - first), begins));
@@ -209,7 +210,8 @@ Status TextRunner::classify_all(std::span<const Text> texts, float* out) {
       continue;
     }
     for (size_t text = first; text < end; ++text) {
-      STW_ASSIGN(logits, read_logits(core_.programs().decode, begins[text - first]));
+      STW_ASSIGN(logits,
+                 read_logits(core_.programs().decode, most > 0 ? text - first : begins[text - first]));
       STW_TRY(take(logits, text));
     }
     check_in(end - first);

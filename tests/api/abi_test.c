@@ -157,7 +157,7 @@ AT(stw_parameter_group, state_bits, 20);
 AT(stw_parameter_group, learning_rate, 24);
 AT(stw_parameter_group, weight_decay, 32);
 
-SIZE(stw_plan_options, 176);
+SIZE(stw_plan_options, 184);
 AT(stw_plan_options, struct_size, 0);
 AT(stw_plan_options, set_mask, 4);
 AT(stw_plan_options, memory_bytes, 8);
@@ -190,8 +190,9 @@ AT(stw_plan_options, preference, 156);
 AT(stw_plan_options, watch, 160);
 AT(stw_plan_options, keep, 168);
 AT(stw_plan_options, reserved, 172);
+AT(stw_plan_options, texts, 176);
 
-SIZE(stw_plan_info, 272);
+SIZE(stw_plan_info, 280);
 AT(stw_plan_info, struct_size, 0);
 AT(stw_plan_info, fits, 4);
 AT(stw_plan_info, micro_batch, 8);
@@ -227,6 +228,7 @@ AT(stw_plan_info, next_gib_seconds, 240);
 AT(stw_plan_info, copied_bytes, 248);
 AT(stw_plan_info, tiled_blocks, 256);
 AT(stw_plan_info, tile_rows, 264);
+AT(stw_plan_info, texts, 272);
 
 SIZE(stw_relaxation_info, 512);
 AT(stw_relaxation_info, struct_size, 0);
@@ -330,7 +332,7 @@ AT(stw_pack_result, height, 8);
 AT(stw_pack_result, bound, 16);
 AT(stw_pack_result, nodes, 24);
 
-SIZE(stw_dataset_options, 144);
+SIZE(stw_dataset_options, 152);
 AT(stw_dataset_options, struct_size, 0);
 AT(stw_dataset_options, tokenizer, 4);
 AT(stw_dataset_options, path, 8);
@@ -353,6 +355,7 @@ AT(stw_dataset_options, task, 124);
 AT(stw_dataset_options, sequential, 128);
 AT(stw_dataset_options, token_type, 132);
 AT(stw_dataset_options, watch, 136);
+AT(stw_dataset_options, texts, 144);
 
 SIZE(stw_dataset_info, 48);
 AT(stw_dataset_info, struct_size, 0);

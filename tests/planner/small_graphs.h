@@ -87,6 +87,14 @@ inline std::vector<Graph> classifier_graphs() {
   graphs.push_back(graph_of(spans_of(small_bert("0.1")), 33, Precision::bf16, 8));
   graphs.push_back(graph_of(spans_of(small_modernbert()), 40));
   graphs.push_back(graph_of({spans_of(small_roberta()), adapters_of_all()}, 24));
+  for (const std::string& config : {classifier_of(small_bert("0.1")), classifier_of(small_deberta("0.1")),
+                                    classifier_of(small_modernbert()), of_labels(small_roberta("0.1"))}) {
+    Numerics n;
+    n.precision = graphs.size() % 2 ? Precision::fp32 : Precision::bf16;
+    n.inputs.weights = graphs.size() % 2;
+    n.inputs.texts = 5;
+    graphs.push_back(build_model(config_of(config), 33, n));
+  }
   add_small_tiles(graphs);
   return graphs;
 }
@@ -191,7 +199,8 @@ inline Decisions random_decisions(const Graph& graph, std::mt19937& random, int6
         }
       d.saved[s] = segment.choice_of(d.saved[s]);
       rows = graph.tile_rows[random() % graph.tile_rows.size()];
-      const int64_t tiles = tiling_of(d.micro_batch * graph.sequence, graph.sequence, rows).tiles();
+      const int64_t all = rows_in_tiles(graph, segment),
+                    tiles = tiling_of(d.micro_batch * all, all, rows).tiles();
       if (tiles == 1 || tiles > most_tiles || !may_tile(graph, segment, d.saved[s])) rows = 0;
     }
     d.tile_rows.push_back(rows);

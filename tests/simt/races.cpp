@@ -239,6 +239,11 @@ void real_kernels() {
       400, 16, places.data(), following.data(), {long_x.data(), DType::f32}, {means.data(), DType::f32}};
   call(table.document_mean, mean, 0);
   call(table.document_mean_gradient, mean, 0);
+  const std::vector<int32_t> taken{0, 7, 399, -1};
+  const TakeRowsArgs take{
+      1, 400, 4, 16, taken.data(), {long_x.data(), DType::f32}, {means.data(), DType::f32}};
+  call(table.take_rows, take, 0);
+  call(table.take_rows_gradient, take, 0);
   PreferenceArgs pairs{};
   pairs.samples = rows / sequence, pairs.rows_per_sample = sequence,
   pairs.terms = {Preference::simpo, 2, 0, 0, 0};

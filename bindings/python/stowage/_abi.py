@@ -426,6 +426,7 @@ class stw_plan_options(Structure):
         ("watch", c_void_p),
         ("keep", c_uint32),
         ("reserved", c_uint32),
+        ("texts", c_uint64),
     ]
 
 
@@ -466,6 +467,7 @@ class stw_plan_info(Structure):
         ("copied_bytes", c_uint64),
         ("tiled_blocks", c_uint64),
         ("tile_rows", c_uint64),
+        ("texts", c_uint64),
     ]
 
 
@@ -628,6 +630,7 @@ class stw_dataset_options(Structure):
         ("sequential", c_uint32),
         ("token_type", c_uint32),
         ("watch", c_void_p),
+        ("texts", c_uint64),
     ]
 
 

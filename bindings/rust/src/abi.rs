@@ -681,6 +681,11 @@ pub struct stw_plan_options {
     pub keep: u32,
     /// 0
     pub reserved: u32,
+    /// for encoders with an output for each text (STW\_TASK\_LABEL, LABELS, NUMBER): the largest number of
+    /// texts in a sample. The head, and of the last block all that follows attention, are computed for so
+    /// many rows of a sample instead of all. 0: any number of texts. A sample with more texts that have
+    /// targets is refused. A checkpoint can only be restored with the same one
+    pub texts: u64,
 }
 
 impl Default for stw_plan_options {
@@ -755,6 +760,8 @@ pub struct stw_plan_info {
     pub tiled_blocks: u64,
     /// rows of the smallest tile that a block is planned with; 0: no block has tiles
     pub tile_rows: u64,
+    /// stw\_plan\_options.texts
+    pub texts: u64,
 }
 
 impl Default for stw_plan_info {
@@ -1130,6 +1137,9 @@ pub struct stw_dataset_options {
     pub token_type: u32,
     /// reports and cancels this call; NULL: none
     pub watch: *mut stw_watch,
+    /// with marks: the largest number of documents in a sample, as stw\_plan\_info.texts of the plan says. 0:
+    /// as many as fit
+    pub texts: u64,
 }
 
 impl Default for stw_dataset_options {
@@ -1628,12 +1638,12 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory,
         reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs,
         host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update,
-        attention, quantize, quantize_embeddings, preference, watch, keep, reserved);
+        attention, quantize, quantize_embeddings, preference, watch, keep, reserved, texts);
     of!(stw_plan_info, struct_size, fits, micro_batch, accumulation_steps, last_micro_batch, loss_chunks,
         global_batch, sequence, parameters, gradients, optimizer, saved_activations, transient, workspace,
         inputs, padding, arena, reserve, peak, budget, host, minimum_bytes, state_bits, precision,
         step_seconds, tokens_per_second, recompute_fraction, fingerprint, proven, bound_seconds,
-        unlimited_seconds, next_gib_seconds, copied_bytes, tiled_blocks, tile_rows);
+        unlimited_seconds, next_gib_seconds, copied_bytes, tiled_blocks, tile_rows, texts);
     of!(stw_buffer_info, struct_size, persistent, name, owner, offset, bytes, first, last);
     of!(stw_relaxation_info, struct_size, changes_numerics, saves_bytes, costs_fraction, change, fits,
         reserved, flags, effect, tokens_per_second, peak, host, least_host);
@@ -1651,7 +1661,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_pack_result, struct_size, answer, height, bound, nodes);
     of!(stw_dataset_options, struct_size, tokenizer, path, vocabulary, sequence, seed, set_mask, pairs,
         document_end, marks, labels, label_count, held_out, reference, mask_rate, mask_token, token_kinds,
-        mask_whole_words, task, sequential, token_type, watch);
+        mask_whole_words, task, sequential, token_type, watch, texts);
     of!(stw_dataset_info, struct_size, tokenizer, training_tokens, evaluation_tokens, training_samples,
         evaluation_samples, content_hash);
     of!(stw_progress, struct_size, phase, step, batches, skipped, loss, grad_norm, learning_rate, seconds,

@@ -52,6 +52,9 @@ pub struct DatasetOptions<'a> {
     pub mask_whole_words: bool,
     /// Evaluations cover the whole held-out part, in consecutive windows. Excludes marks and `mask_rate`.
     pub sequential: bool,
+    /// With marks: the largest number of documents in a sample, as `texts` of
+    /// [`PlanInfo`](crate::PlanInfo) says; 0: as many as fit.
+    pub texts: u64,
     /// Reports and cancels the opening.
     pub watch: Option<&'a Watch>,
 }
@@ -117,6 +120,7 @@ impl Dataset {
             token_kinds: options.token_kinds.map_or(ptr::null(), <[u8]>::as_ptr),
             mask_whole_words: options.mask_whole_words as u32,
             sequential: options.sequential as u32,
+            texts: options.texts,
             watch: Watch::pointer_of(options.watch),
             token_type: options.token_type as u32,
             ..Default::default()

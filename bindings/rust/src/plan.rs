@@ -77,6 +77,9 @@ pub struct PlanOptions<'a> {
     pub preference: Preference,
     /// Settings that [`Plan::relaxations`] must not change.
     pub keep: Keep,
+    /// For encoders that label texts: the largest number of texts in a sample, for which the last rows are
+    /// computed; 0: any number.
+    pub texts: u64,
     /// Reports and cancels the planning.
     pub watch: Option<&'a Watch>,
 }
@@ -157,6 +160,7 @@ impl PlanOptions<'_> {
             quantize_embeddings: self.quantize_embeddings as u32,
             preference: self.preference as u32,
             keep: self.keep.bits(),
+            texts: self.texts,
             watch: Watch::pointer_of(self.watch),
             ..Default::default()
         });

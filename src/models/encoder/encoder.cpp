@@ -95,6 +95,7 @@ class EncoderBuilder {
         b_(architecture_of(config).model_type, sequence, config.vocabulary, compute, optional) {}
 
   Result<Graph> build() {
+    if (task_row(c_.task).of_text) b_.task(c_.task, static_cast<int64_t>(c_.labels.size()), TargetRow::first);
     AttentionRule rule;
     rule.causal = false;
     rule.following = b_.following();
@@ -193,8 +194,12 @@ class EncoderBuilder {
          matrix(name + names_.value, c_.width, c_.width)},
         false, "qkv");
     if (own_.relative) rule.relative = relative(name);
-    const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale,
-                                      c_.attention_dropout, "attention", rule);
+    int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale,
+                                c_.attention_dropout, "attention", rule);
+    if (layer + 1 == c_.layers) {
+      attended = b_.take_text_rows(attended, "attention_rows");
+      x = b_.take_text_rows(x, "input_rows");
+    }
     int out = linear(attended, name + names_.attention_out, c_.width, c_.width, "attn_out");
     const auto dropout = [&](bool drops, const char* label) {
       return b_.dropout(out, drops ? c_.residual_dropout : 0, label);
@@ -230,10 +235,9 @@ class EncoderBuilder {
     add_masked_logits(b_, c_, x, words_, c_.init_std);
   }
 
-  // Computes the head over every token. The loss reads the first token of each text.
+  // The loss reads the first token of each text.
   void head(int x) {
     const auto labels = static_cast<int64_t>(c_.labels.size());
-    b_.task(c_.task, labels, TargetRow::first);
     b_.begin(SegmentKind::final, -1, x);
     x = b_.dropout(x, names_.dropout_before_pooler ? c_.head_dropout : c_.pooler_dropout,
                    "pooler_input_dropout");

@@ -170,6 +170,9 @@ class ModernBertBuilder {
   }
 
   Result<Graph> build() {
+    if (!c_.labels.empty())
+      b_.task(c_.task, static_cast<int64_t>(c_.labels.size()),
+              task_row(c_.task).has_targets_of_texts() ? TargetRow::first : TargetRow::every);
     int x = embeddings();
     for (int64_t layer = 0; layer < c_.layers; ++layer) x = block(layer, x);
     b_.begin(SegmentKind::final, -1, x);
@@ -219,8 +222,12 @@ class ModernBertBuilder {
     int qkv = linear(n, name + "attn.Wqkv", 3 * c_.width, own_.attention_bias, c_.init_std, "qkv");
     qkv = b_.rope(qkv, how.rotary, c_.heads, c_.heads, c_.head_dim, "qkv_rope");
     const AttentionRule rule{.window = how.window, .causal = false, .following = following_};
-    const int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale,
-                                      c_.attention_dropout, "attention", rule);
+    int attended = b_.attention(qkv, c_.heads, c_.heads, c_.head_dim, c_.attention_scale,
+                                c_.attention_dropout, "attention", rule);
+    if (layer + 1 == c_.layers && !own_.head_reads_mean) {
+      attended = b_.take_text_rows(attended, "attention_rows");
+      x = b_.take_text_rows(x, "input_rows");
+    }
     int out = linear(attended, name + "attn.Wo", c_.width, own_.attention_bias, out_deviation_, "attn_out");
     const int middle = b_.add(x, b_.dropout(out, c_.attention_dropout, "attn_dropout"), "attn_residual");
     const int up = linear(norm(middle, name + "mlp_norm", "ffn_norm"), name + "mlp.Wi", 2 * c_.intermediate,
@@ -238,11 +245,10 @@ class ModernBertBuilder {
     x = linear(x, "head.dense", c_.width, own_.head_bias, out_deviation_, "pooler");
     return norm(b_.activation(x, own_.head_activation, "pooled"), "head.norm", "pooled_norm");
   }
-  // Computes the head over every token. The loss reads all tokens, or the first one of each text.
+  // The loss reads all tokens, or the first one of each text.
   int head(int x) {
-    b_.task(c_.task, static_cast<int64_t>(c_.labels.size()),
-            task_row(c_.task).has_targets_of_texts() ? TargetRow::first : TargetRow::every);
-    if (task_row(c_.task).of_text && own_.head_reads_mean) x = b_.document_mean(x, "pooled_mean");
+    if (task_row(c_.task).of_text && own_.head_reads_mean)
+      x = b_.take_text_rows(b_.document_mean(x, "pooled_mean"), "mean_rows");
     return b_.dropout(prediction(x), c_.head_dropout, "pooled_dropout");
   }
   void classifier(int x) {

@@ -246,15 +246,19 @@ TEST(PlanFile, ItsRequestKeepsTheNumerics) {
   fused.fused_update = true;
   Request pairs = request(2, 33);
   pairs.inputs = {true, false, Preference::simpo};
+  Request texts = request(2, 33);
+  texts.inputs.texts = 7;
   Request library = request(4, 256);
   library.device = "h100";
   library.threads = 0;
   library.precision = Precision::bf16;
   library.attention = Attention::cudnn;
-  const std::pair<std::shared_ptr<const Model>, Request> cases[] = {{adapted, all},
-                                                                    {open(small_llama()), fused},
-                                                                    {open(small_llama()), pairs},
-                                                                    {open("smollm-135m"), library}};
+  const std::pair<std::shared_ptr<const Model>, Request> cases[] = {
+      {adapted, all},
+      {open(small_llama()), fused},
+      {open(small_llama()), pairs},
+      {open(classifier_of(small_bert())), texts},
+      {open("smollm-135m"), library}};
   for (const auto& [model, wanted] : cases) {
     const auto planned = make(*model, wanted);
     const auto read = Planned::load(*model, planned->json);

@@ -121,7 +121,8 @@ struct EvalCommand {
     const stw_plan_info info = query(opened.plan);
     const auto tokenization = Tokenization::of_file(data.tokenizer, data.path, data.source.has_tokens(),
                                                     run_of(model), query(opened.model).vocabulary);
-    DataRequest held_out_part{tokenization, model, opened.model, info.sequence, plan.document_end};
+    DataRequest held_out_part{tokenization,  model,      opened.model,
+                              info.sequence, info.texts, plan.document_end};
     held_out_part.advice = "evaluate on --all of it";
     DataRequest whole = held_out_part;
     const auto before = held_out_of_run(run_of(model));
@@ -283,7 +284,7 @@ struct EvalCommand {
     // The chat template and the end of text are those of the run.
     const OpenData pairs = open_data(
         data, data.source,
-        {tokenization, model, opened.model, query(opened.plan).sequence, plan.document_end, {}, false});
+        {tokenization, model, opened.model, query(opened.plan).sequence, 0, plan.document_end, {}, false});
     reference.emplace(opened.trainer, pairs.dataset.get());
   }
 

@@ -179,7 +179,7 @@ void warn_of_labels(const TrainRun& run, const OpenData& data) {
 void show(const ShownExamples& shown) {
   const Tokenization tokenization = tokenization_of(shown.data, shown.model, shown.opened);
   show_examples(shown.count, shown.data,
-                {tokenization, shown.model, shown.opened, shown.sequence, shown.document_end});
+                {tokenization, shown.model, shown.opened, shown.sequence, 0, shown.document_end});
 }
 
 uint64_t content_of(const OpenData& data) { return query(data.dataset).content_hash; }
@@ -347,7 +347,7 @@ void train(const TrainFlags& flags, const CLI::App& line) {
   const PlannedRun planned = plan_run(run);
   const Tokenization tokenization = tokenization_of(run.data, run.model, run.opened);
   check_metric(run);
-  RunData data = open_run_data(run, tokenization, planned.info.sequence);
+  RunData data = open_run_data(run, tokenization, planned.info);
   warn_of_other_data(run, data.training);
   const RunSettings settings = loop_settings(run, planned, data.training);
   warn_of_few_evaluations(settings);

@@ -332,6 +332,7 @@ void set_dataset_options(DatasetFiles& files, const DataFlags& flags, const Data
       token_type_number(is_written_here ? about.vocabulary > 65536 ? "uint32" : "uint16" : flags.token_type);
   options.vocabulary = about.vocabulary;
   options.sequence = request.sequence;
+  options.texts = request.texts;
   options.seed = request.flags.seed;
   options.set_mask |= STW_SET_DATASET_SEED;
   options.watch = work_watch();

@@ -53,7 +53,7 @@ struct DataRequest {
   const Tokenization& tokenization;
   const ModelFlags& flags;  // of the model
   const Model& model;
-  uint64_t sequence;
+  uint64_t sequence, texts;  // of the plan
   std::optional<uint32_t> document_end;
   std::optional<double> held_out = {};  // share of the tokens; unset: the library's default
   bool evaluates = true;                // a Failure is thrown if the held-out part is too short

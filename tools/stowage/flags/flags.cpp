@@ -290,6 +290,11 @@ void add_request_flags(CLI::App& command, PlanFlags& flags) {
       ->check(positive())
       ->type_name("N");
   command
+      .add_option("--texts", flags.texts,
+                  "Most texts of a sample, for encoders that label texts: the last rows of the model are\n"
+                  "computed for so many. 0: any number. Default: an eighth of --seq.")
+      ->type_name("N");
+  command
       .add_option("--device", flags.device,
                   "cpu, cuda, a file of `calibrate`, or for `plan` a profile such as rtx4090.")
       ->type_name("NAME");

@@ -59,10 +59,11 @@ struct PlanFlags {
   std::vector<std::shared_ptr<const std::string>> patterns;  // owns the patterns that `groups` point to
   // the token that ends a document; unset: documents are not separated
   std::optional<uint32_t> document_end;
-  bool examples = false;      // the data is examples, each of which is a document
-  uint32_t micro_batch = 0;   // 0: chosen by the planner
-  uint32_t threads = 0;       // 0: one for each processor
-  std::optional<float> clip;  // unset: 1, or no clipping with fused updates
+  bool examples = false;          // the data is examples, each of which is a document
+  uint32_t micro_batch = 0;       // 0: chosen by the planner
+  std::optional<uint64_t> texts;  // the largest number of texts in a sample; unset: an eighth of its tokens
+  uint32_t threads = 0;           // 0: one for each processor
+  std::optional<float> clip;      // unset: 1, or no clipping with fused updates
   bool exact = false, fast = false, fused_update = false;
   bool keeps_documents() const { return document_end || examples; }
 };
@@ -137,6 +138,10 @@ void ask_memory_free(int32_t ordinal, stw_device_info& info);
 
 // Throws a Failure if --seq exceeds the number of the model's positions.
 void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions);
+// The default of --texts for encoders that label texts: enough for texts of eight tokens.
+uint64_t default_texts(uint64_t sequence);
+// --texts, or its default.
+uint64_t texts_of(const stw_model_info& model, const PlanFlags& flags, uint64_t sequence);
 // Tokens of a sample: --seq, or its default. Throws as check_sequence does.
 uint64_t sequence_of(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags);
 // Fills in the options that were not given. Throws a usage Failure if that is impossible.

@@ -70,8 +70,10 @@ void print_frontier(const Plan& plan, bool json) {
                bar(p.tokens_per_second / points.back().tokens_per_second), p.is_knee ? " knee" : "");
 }
 
-void print_longest_sequence(const Model& model, const stw_plan_options& options, bool json) {
+void print_longest_sequence(const Model& model, stw_plan_options options, bool json) {
   uint64_t sequence = 0;
+  // Longer samples than the request's hold more texts by default.
+  if (options.texts == default_texts(options.sequence)) options.texts = default_texts(query(model).positions);
   const stw_status status = long_call(
       [&](stw_error* error) { return stw_plan_longest_sequence(model.get(), &options, &sequence, error); },
       STW_OVER_BUDGET);

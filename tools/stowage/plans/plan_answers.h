@@ -8,6 +8,6 @@ namespace command {
 void print_frontier(const Plan& plan, bool json);
 
 // Prints the longest sequence that fits with these options.
-void print_longest_sequence(const Model& model, const stw_plan_options& options, bool json);
+void print_longest_sequence(const Model& model, stw_plan_options options, bool json);
 
 }  // namespace command

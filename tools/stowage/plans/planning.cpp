@@ -183,6 +183,15 @@ void check_sequence(const std::optional<uint64_t>& sequence, uint64_t positions)
                                           grouped(positions)));
 }
 
+uint64_t default_texts(uint64_t sequence) { return (sequence + 7) / 8; }
+
+uint64_t texts_of(const stw_model_info& model, const PlanFlags& flags, uint64_t sequence) {
+  const bool has_texts =
+      model.labels > 0 && !model.generates &&
+      (model.task == STW_TASK_LABEL || model.task == STW_TASK_LABELS || model.task == STW_TASK_NUMBER);
+  return flags.texts.value_or(has_texts ? default_texts(sequence) : 0);
+}
+
 uint64_t sequence_of(const ModelFlags& model_flags, const stw_model_info& model, const PlanFlags& flags) {
   const bool nano = model_flags.source == "nano" && is_preset(model_flags.source);
   check_sequence(flags.sequence, model.positions);
@@ -241,6 +250,7 @@ stw_plan_options plan_options(const ModelFlags& model_flags, const stw_model_inf
   options.quantize_embeddings = quantize(flags.quantize_embeddings, "quantize_embeddings");
   options.preference = preference_number(flags.preference);
   if (flags.keeps_documents() || model.labels > 0) options.inputs |= STW_INPUT_POSITIONS;
+  options.texts = texts_of(model, flags, sequence);
   if (flags.clip.value_or(0) > 0) options.keep |= STW_KEEP_CLIPPING;
   options.watch = work_watch();
   options.groups = flags.groups.data();

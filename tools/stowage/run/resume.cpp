@@ -198,6 +198,10 @@ void take_fused_update(const std::string& header, PlanFlags& plan) {
   if (json_bool(header, "identity", "fused_update").value_or(false)) plan.fused_update = true;
 }
 
+void take_texts(const std::string& header, PlanFlags& plan) {
+  if (!plan.texts) plan.texts = json_integer(header, "identity", "texts").value_or(0);
+}
+
 void take_states(const std::string& header, PlanFlags& plan) {
   if (plan.states != "auto") return;
   if (const auto bits = json_integer(header, "identity", "state_bits"))
@@ -292,6 +296,7 @@ constexpr ResumeRow resume_rows[] = {
     numerics("gradients", "gradients", {&PlanFlags::gradients, "fp32"}),
     numerics("fused-update", "fused_update", {.take = take_fused_update}),
     numerics("optimizer", "optimizer", {&PlanFlags::optimizer, ""}),
+    numerics("texts", "texts", {.take = take_texts}),
     numerics("states", "state_bits", {.take = take_states}),
     numerics("fast", "exact", {.take = take_mode}),
     numerics("kernels", "kernels", {&PlanFlags::kernels, "auto"}),

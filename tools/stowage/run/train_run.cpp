@@ -84,9 +84,11 @@ std::optional<uint64_t> batch_of(const TrainFlags& flags, const DataFlags& data,
                                           "one text; give --batch, in samples",
                                           *flags.batch_examples, data.path));
   const Tokenization tokenization = tokenization_of(data, model, opened);
+  const stw_model_info about = query(opened);
+  const uint64_t sequence = sequence_of(model, about, plan);
   const RunData files =
       open_files(data, flags.evaluation_files, flags.run.evaluation_batches > 0,
-                 {tokenization, model, opened, sequence_of(model, query(opened), plan), plan.document_end});
+                 {tokenization, model, opened, sequence, texts_of(about, plan, sequence), plan.document_end});
   return std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(static_cast<double>(*flags.batch_examples) /
                                                                   examples_of_sample(files.training))));
 }
@@ -221,9 +223,9 @@ Tokenization tokenization_of(const DataFlags& data, const ModelFlags& model, con
                                query(opened).vocabulary);
 }
 
-RunData open_run_data(const TrainRun& run, const Tokenization& tokenization, uint64_t sequence) {
+RunData open_run_data(const TrainRun& run, const Tokenization& tokenization, const stw_plan_info& plan) {
   const auto before = run.resumes() ? held_out_of_run(run.resume) : std::nullopt;
-  DataRequest request{tokenization, run.model, run.opened, sequence, run.plan.document_end};
+  DataRequest request{tokenization, run.model, run.opened, plan.sequence, plan.texts, run.plan.document_end};
   request.before = before ? &*before : nullptr;
   return open_files(run.data, run.evaluation_files, run.evaluates(), request);
 }

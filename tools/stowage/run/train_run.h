@@ -90,7 +90,7 @@ struct RunData {
   const OpenData& held_out() const { return evaluation.dataset ? evaluation : training; }
 };
 Tokenization tokenization_of(const DataFlags& data, const ModelFlags& model, const Model& opened);
-RunData open_run_data(const TrainRun& run, const Tokenization& tokenization, uint64_t sequence);
+RunData open_run_data(const TrainRun& run, const Tokenization& tokenization, const stw_plan_info& plan);
 
 // The settings of the loop. Converts --epochs into a number of steps by the data and the plan. Throws a
 // Failure if the schedule does not fit into the steps.

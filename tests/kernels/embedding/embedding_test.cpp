@@ -243,7 +243,7 @@ TEST(KeepRows, PutsRowsInTheirPlaces) {
                                 p.features,
                                 base,
                                 p.tokens.data() + row,
-                                part.matrix(),
+                                {part.data(), p.dtype},
                                 static_cast<int32_t*>(ids.data()),
                                 rows.data(),
                                 &state};

@@ -435,9 +435,8 @@ double alibi_root(int heads);
 //                      added to the buffer in order. If positions are given by position_ids, the same kernel
 //                      computes the gradient of the position table: it gets position_ids as tokens and the
 //                      position table as table.
-// kept_rows_gradient:  the same sums over the rows that keep_rows kept. But each token's sum begins at +0,
-// and
-//                      is added to the table's buffer at its end. Rows of other tokens get +0 added.
+// kept_rows_gradient:  the same sums over the rows that keep_rows kept. But each begins at +0, and is
+//                      added to the table's buffer at its end. Rows of other tokens get +0 added.
 // position_gradient:   position_gradient[p] += Σ_samples dy at position p, one serial sum over the samples.
 //                      There are no position_ids. Positions that no row has get +0, or stay unchanged with
 //                      `accumulate`.

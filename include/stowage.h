@@ -1224,7 +1224,9 @@ typedef struct stw_gradients {
   uint32_t struct_size;
   uint32_t reserved;
   float* data;    /* gradients of all trainable parameters: sums over tokens (with a preference:
-                     over pairs), not divided by their number. Ignore the gaps between parameters */
+                     over pairs), not divided by their number. Ignore the gaps between parameters. Trainers
+                     whose gradients are added up must have plans that agree in `keeps_rows` (a field of a
+                     plan's JSON): a tied token table has one gradient if it is true, otherwise two */
   uint64_t count; /* number of floats in `data`, including gaps */
   double* loss_sum;
   uint64_t* target_count;

@@ -483,6 +483,20 @@ MUTATIONS = [
         "EmbeddingGradient.SumsTheRowsOfEveryToken",
     ),
     (
+        "sums of kept rows as a continuation of the head's gradient",
+        "kernels/cpu/embedding/embedding_gradient.cpp",
+        [("apart ? zero() : load_buffer(k)", "load_buffer(k)"), ("if (apart) total", "if (false) total")],
+        KERNEL_TESTS,
+        "KeptRowsGradient.AddsTheSumsOfEveryToken",
+    ),
+    (
+        "kept rows of a micro-batch in the place of the first one's",
+        "kernels/cpu/embedding/keep_rows.cpp",
+        [("(args.state->first_sample - args.first_sample)", "(0 * args.state->first_sample)")],
+        SOURCE_TESTS,
+        "Models/KeptRows.TrainTheSameBits/qwen2*",
+    ),
+    (
         "an op that overwrites what a weight gradient on the branch still reads",
         "src/cuda/branch.cpp",
         [("overlap(mine.writes, r.accesses.reads) || ", "")],

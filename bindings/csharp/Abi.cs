@@ -1294,7 +1294,9 @@ internal static unsafe class Abi
         public uint reserved;
         /// <summary>
         /// gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not
-        /// divided by their number. Ignore the gaps between parameters
+        /// divided by their number. Ignore the gaps between parameters. Trainers whose gradients are added up
+        /// must have plans that agree in `keeps_rows` (a field of a plan's JSON): a tied token table has one
+        /// gradient if it is true, otherwise two
         /// </summary>
         public float* data;
         /// <summary>number of floats in `data`, including gaps</summary>

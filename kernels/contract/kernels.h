@@ -447,6 +447,8 @@ double alibi_root(int heads);
 //                      added to the buffer in order. If positions are given by position_ids, the same kernel
 //                      computes the gradient of the position table: it gets position_ids as tokens and the
 //                      position table as table.
+// kept_rows_gradient:  the same sums over the rows that keep_rows kept. But each begins at +0, and is
+//                      added to the table's buffer at its end. Rows of other tokens get +0 added.
 // position_gradient:   position_gradient[p] += Σ_samples dy at position p, one serial sum over the samples.
 //                      There are no position_ids. Positions that no row has get +0, or stay unchanged with
 //                      `accumulate`.
@@ -468,6 +470,17 @@ struct EmbeddingArgs {
   bool with_positions = false;
   // Scales of the int8 codes (weight_codes.h). A value is rounded to weight_dtype. Null: no codes.
   const float* table_scales = nullptr;
+};
+// keep_rows: copies the rows of a micro-batch to their places among those of the global batch, which begins
+// at sample number `first_sample` of state->first_sample's count.
+struct KeepRowsArgs {
+  int64_t rows, rows_per_sample, features;
+  uint64_t first_sample;
+  const int32_t* tokens;  // (rows)
+  ConstMatrix y;          // (rows, features)
+  int32_t* kept_tokens;   // (rows of the global batch)
+  void* kept;             // (rows of the global batch, features) of y's type.
+  const StepState* state;
 };
 // Cross entropy of a row with label smoothing (Szegedy et al. 2016, arXiv:1512.00567) and z-loss (PaLM,
 // Chowdhery et al. 2022, arXiv:2204.02311). With s = label_smoothing, z = z_loss, l = log Σ exp x, V =
@@ -730,6 +743,8 @@ struct CopyArgs {
   X(embedding, EmbeddingArgs)                 \
   X(embedding_gradient, EmbeddingArgs)        \
   X(position_gradient, EmbeddingArgs)         \
+  X(keep_rows, KeepRowsArgs)                  \
+  X(kept_rows_gradient, EmbeddingArgs)        \
   X(cross_entropy, CrossEntropyArgs)          \
   X(loss_sum, LossSumArgs)                    \
   X(hit_count, HitCountArgs)                  \
@@ -773,6 +788,7 @@ struct Table {
   X(attention_gradient, AttentionArgs)     \
   X(attention_cached, AttentionCachedArgs) \
   X(embedding_gradient, EmbeddingArgs)     \
+  X(kept_rows_gradient, EmbeddingArgs)     \
   X(cross_entropy, CrossEntropyArgs)       \
   X(loss_sum, LossSumArgs)                 \
   X(preference, PreferenceArgs)            \

@@ -77,6 +77,9 @@ uint64_t attention_cached_workspace(const AttentionCachedArgs& args, int threads
 uint64_t embedding_gradient_workspace(const EmbeddingArgs& args, int) {
   return cpu_workspace::embedding_gradient(args.rows);
 }
+uint64_t kept_rows_gradient_workspace(const EmbeddingArgs& args, int) {
+  return cpu_workspace::embedding_gradient(args.rows);
+}
 uint64_t cross_entropy_workspace(const CrossEntropyArgs&, int) { return 0; }
 uint64_t loss_sum_workspace(const LossSumArgs& args, int) { return cpu_workspace::loss_sum(args.samples); }
 uint64_t preference_workspace(const PreferenceArgs&, int) { return 0; }
@@ -133,6 +136,9 @@ uint64_t attention_gradient_workspace(const AttentionArgs& args) {
 uint64_t attention_cached_workspace(const AttentionCachedArgs&) { return 0; }
 
 uint64_t embedding_gradient_workspace(const EmbeddingArgs& args) {
+  return cuda_workspace::embedding_gradient(args.rows);
+}
+uint64_t kept_rows_gradient_workspace(const EmbeddingArgs& args) {
   return cuda_workspace::embedding_gradient(args.rows);
 }
 uint64_t cross_entropy_workspace(const CrossEntropyArgs&) { return 0; }

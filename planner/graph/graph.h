@@ -76,6 +76,13 @@ struct TableGradient {
   int gradient;
 };
 
+// The gradient of an embedding's output for all rows of the global batch, with the tokens of these rows
+// (kept_rows.h). Tensors; -1: none.
+struct KeptRows {
+  int ids = -1, rows = -1;
+  bool exist() const { return rows >= 0; }
+};
+
 // Relative positions of attention: the row of the table for each distance (row - key) within a sample. Entry
 // `distance + sequence - 1`; the rows never decrease.
 struct RelativeRows {
@@ -112,6 +119,7 @@ struct Graph {
   std::vector<Op> table_gradient_ops;
   std::vector<Op> evaluate_table_ops;  // without dropout; empty if `table_ops` have none
   std::vector<TableGradient> table_gradients;
+  KeptRows kept;
   RelativeRows relative;
   std::vector<int> transfer;  // tensor -> its fetch in `transfer_ops`, or -1
   std::vector<Segment> segments;

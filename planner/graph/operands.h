@@ -61,6 +61,8 @@ enum class OpKind : uint8_t {
   span_loss,
   take_rows,  // some rows of every sample
   take_rows_gradient,
+  keep_rows,           // of a micro-step, for kept_rows_gradient
+  kept_rows_gradient,  // of the token table (kept_rows.h)
 };
 
 // An absent operand is -1, or lies past the end of the list.
@@ -266,6 +268,12 @@ inline constexpr Operands operand_table[] = {
     {.kind = OpKind::take_rows_gradient,
      .inputs = {{{"dy"}, {"places"}, {"x", {}, nullptr, true}}},
      .outputs = {{{"dx", {}, "x"}}}},
+    // the kept rows are those of the global batch; the op fills those of a micro-batch
+    {.kind = OpKind::keep_rows, .inputs = {{{"ids"}, {"dy"}}}, .outputs = {{{"kept_ids"}, {"kept_rows"}}}},
+    // adds to the gradient of the table's other use
+    {.kind = OpKind::kept_rows_gradient,
+     .inputs = {{{"kept_ids"}, {"kept_rows"}}},
+     .outputs = {{{"dtable"}}}},
 };
 inline constexpr int op_kind_count = static_cast<int>(std::size(operand_table));
 

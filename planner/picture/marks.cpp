@@ -64,7 +64,10 @@ class Marker {
              1,
              marks_.strings.id(t.name),
              marks_.strings.id(""),
-             marks_.strings.id(persistent_reason(t.role)),
+             marks_.strings.id(b.tensor == graph_.kept.ids || b.tensor == graph_.kept.rows
+                                   ? "kept for the gradient of the token table, which is summed after the "
+                                     "last micro-step"
+                                   : persistent_reason(t.role)),
              true};
       if (b.owner == MemoryClass::gradients) m.last = timeline_.gradients_end() - 1;
       ++marks_.buffers;

@@ -165,6 +165,7 @@ Result<Programs> realize(const Graph& graph, const Plan& plan) {
   if (graph.fuses_updates()) step.push_back(&programs.micro_first);
   STW_TRY(verify_updates(graph, step));
   STW_TRY(verify_tables(graph, programs.tables, programs.table_gradients, programs.evaluate_tables));
+  STW_TRY(verify_kept_rows(graph, plan.request.global_batch));
   for (const Program* p : programs.all()) STW_TRY(verify(graph, programs.arena, *p, programs.arena_bytes));
   return programs;
 }

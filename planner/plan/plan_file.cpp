@@ -7,6 +7,7 @@
 #include "planner/base/json.h"
 #include "planner/device/profile_file.h"
 #include "planner/graph/feed_forward.h"
+#include "planner/graph/kept_rows.h"
 #include "planner/graph/update.h"
 #include "planner/plan/numerics_file.h"
 
@@ -178,6 +179,8 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   body.set("last_micro_batch", plan.last_micro_batch).set("loss_chunks", plan.decisions.loss_chunks);
   body.set("recompute", recompute_json(graph, plan.decisions))
       .set("tiles", tiles_json(graph, plan.decisions));
+  // Only if it is true: plans without kept rows are those of older versions.
+  if (plan.decisions.keeps_rows) body.set("keeps_rows", true);
   body.set("offload", offload_json(graph, plan));
   Json bytes = Json::object();
   for (int c = 0; c < class_count; ++c) bytes.set(class_names[c], plan.bytes.of[c]);
@@ -366,6 +369,12 @@ Status read_decisions(const Graph& graph, const Json& body, Plan& plan) {
         plan.decisions.saved[s] &= ~(1u << bit);
       }
     }
+  }
+  if (body.find("keeps_rows")) {
+    STW_ASSIGN(keeps_rows, get_bool(body, "keeps_rows"));
+    if (keeps_rows && !may_keep_rows(graph, plan.request.global_batch))
+      return not_a_plan("it keeps rows of the embedding's gradient, which the model does not allow");
+    plan.decisions.keeps_rows = keeps_rows;
   }
   return read_tiles(graph, body, plan.decisions);
 }

@@ -103,6 +103,14 @@ std::string grouped_text(const Graph& graph, const Plan& plan) {
   return text;
 }
 
+std::string kept_rows_text(const Graph& graph) {
+  if (!graph.kept.exist()) return "";
+  return "  token table  its gradient is summed after the last micro-step, from the gradients of all "
+         "embedded "
+         "tokens: " +
+         human_bytes(graph.at(graph.kept.rows).bytes(1)) + "\n";
+}
+
 std::string offloaded_text(const Graph& graph, const Plan& plan) {
   std::string text;
   for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
@@ -173,7 +181,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
          ": pairs of documents; logits are computed " +
          (plan.decisions.loss_chunks == 1 ? "once\n" : "twice\n");
   s += grouped_text(graph, plan) + quantized_text(graph) + recomputed_text(graph, plan.decisions) +
-       tiled_text(graph, plan.decisions) + offloaded_text(graph, plan);
+       tiled_text(graph, plan.decisions) + kept_rows_text(graph) + offloaded_text(graph, plan);
   const double total = static_cast<double>(plan.step_picoseconds);
   s += "  predicted    " + human_duration(step) + " a step, " + fixed_point(tokens / step, 0) +
        " tokens/s, " + fixed_point(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) +

@@ -58,6 +58,8 @@ Arena make_arena(const Graph& graph, uint64_t alignment, const Offload& offload,
   for (const ParameterGradient& g : graph.gradients)
     if (graph.at(g.gradient).role == Role::gradient) place(g.gradient);
   for (const TableGradient& g : graph.table_gradients) place(g.gradient);
+  for (int t : {graph.kept.ids, graph.kept.rows})
+    if (t >= 0) place(t);
   arena.gradients_end = end;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
     if (graph.at(t).tied_to >= 0) arena.of_tensor[t] = arena.of_tensor[graph.resolve(t)];

@@ -108,6 +108,7 @@ struct Decisions {
   // For every segment the rows of its feed-forward tiles, 0: all; empty: 0 for all segments.
   std::vector<int64_t> tile_rows;
   Offload offload;
+  bool keeps_rows = false;  // the graph is one that keep_rows changed (kept_rows.h)
   int64_t tile_rows_of(size_t segment) const { return tile_rows.empty() ? 0 : tile_rows[segment]; }
   bool operator==(const Decisions&) const = default;
 };

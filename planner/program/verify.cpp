@@ -393,6 +393,38 @@ Status verify_tables(const Graph& graph, const Program& tables, const Program& g
   return ok();
 }
 
+Status verify_kept_rows(const Graph& graph, int64_t samples) {
+  const auto fills = [&](const Op& op) {
+    return std::any_of(op.outputs.begin(), op.outputs.end(),
+                       [&](int t) { return t >= 0 && (t == graph.kept.ids || t == graph.kept.rows); });
+  };
+  const auto sums = [&](const Op& op) { return op.kind == OpKind::kept_rows_gradient; };
+  const auto one = [](const std::vector<Op>& ops, const auto& is) -> const Op* {
+    const auto at = std::find_if(ops.begin(), ops.end(), is);
+    return at != ops.end() && std::find_if(at + 1, ops.end(), is) == ops.end() ? &*at : nullptr;
+  };
+  if (!graph.kept.exist()) return ok();
+  const Error error{Code::internal,
+                    "plan: the gradients of all embedded tokens are not kept once, and added "
+                    "once to the gradient of the token table"};
+  const Op *const keep = one(graph.gradient_ops, fills), *const sum = one(graph.table_gradient_ops, sums);
+  if (!keep || keep->kind != OpKind::keep_rows || !sum || !sum->accumulates) return error;
+  const int tokens = graph.inputs[Input::tokens];
+  const std::vector<int> kept{graph.kept.ids, graph.kept.rows};
+  if (keep->inputs[0] != tokens || keep->outputs != kept || sum->inputs != kept) return error;
+  for (const auto& [all, of_sample] : {std::pair{graph.kept.ids, tokens}, {graph.kept.rows, keep->inputs[1]}})
+    if (graph.at(all).bytes(1) != graph.at(of_sample).bytes(samples)) return error;
+  const auto embeds = [&](const Op& op) { return op.kind == OpKind::embedding && op.inputs[0] == tokens; };
+  const Op* const embedding = one(graph.ops, embeds);
+  const auto gradient =
+      std::find_if(graph.gradients.begin(), graph.gradients.end(),
+                   [&](const ParameterGradient& g) { return g.gradient == sum->outputs[0]; });
+  if (!embedding || gradient == graph.gradients.end() ||
+      gradient->parameter != graph.resolve(embedding->inputs[1]))
+    return error;
+  return ok();
+}
+
 Status verify(const Graph& graph, const Arena& arena, const Program& program, uint64_t arena_bytes) {
   uint64_t end = 0;
   for (const Buffer& b : arena.host) {

@@ -23,4 +23,8 @@ Status verify_updates(const Graph& graph, const std::vector<const Program*>& ste
 Status verify_tables(const Graph& graph, const Program& tables, const Program& gradients,
                      const Program& evaluate);
 
+// Checks that the micro-steps of a step keep the rows of all `samples` (kept_rows.h), if the graph has kept
+// rows, and that their sums are added once to the gradient of the table that they belong to.
+Status verify_kept_rows(const Graph& graph, int64_t samples);
+
 }  // namespace stw

@@ -92,6 +92,7 @@ Candidate OffloadSearch::candidate(int64_t m, const std::vector<SegmentRun>& run
   Candidate result;
   result.decisions.micro_batch = m;
   result.decisions.offload = offload_;
+  result.decisions.keeps_rows = context_.graph.kept.exist();
   for (size_t run = 0; run < runs.size(); ++run)
     for (const auto& [variant, count] : choice.parts[run]) {
       const Variant& v = runs[run].variants[variant];

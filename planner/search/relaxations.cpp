@@ -301,8 +301,7 @@ std::optional<Relaxation> Advisor::relaxation(const Offer& given) {
   const uint64_t now = to_host ? plan->bytes.peak : plan->minimum_bytes;
   r.saves_bytes = least_ > now ? least_ - now : 0;
   r.tokens_per_second = tokens_per_second(changed, plan->step_picoseconds);
-  const uint64_t unlimited =
-      space_.pricing().fastest(request_.global_batch, request_.micro_batch, request_.recompute);
+  const uint64_t unlimited = space_.unlimited();
   r.costs_fraction = tokens_per_second(request_, unlimited) / r.tokens_per_second - 1;
   r.host_bytes = plan->bytes.host;
   if (to_host && plan->fits)

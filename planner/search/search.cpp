@@ -34,7 +34,8 @@ uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t step
   return short_last ? size_add(sum, of(programs.micro_short)) : sum;
 }
 
-void fill_plan(Plan& plan, SearchSpace& space, const Candidate& c, uint64_t reserve, uint64_t budget) {
+void fill_plan(Plan& plan, SearchSpace& all, const Candidate& c, uint64_t reserve, uint64_t budget) {
+  SearchSpace& space = all.of(c.decisions);
   const Programs programs = space.programs(c.decisions);
   const int64_t batch = plan.request.global_batch;
   plan.numerics = space.numerics();
@@ -51,8 +52,7 @@ void fill_plan(Plan& plan, SearchSpace& space, const Candidate& c, uint64_t rese
   plan.step_picoseconds = c.picoseconds;
   plan.recompute_picoseconds = space.pricing().recompute(c.decisions, batch);
   plan.bound_picoseconds = c.bound_picoseconds;
-  plan.unlimited_picoseconds =
-      space.pricing().fastest(batch, plan.request.micro_batch, plan.request.recompute);
+  plan.unlimited_picoseconds = all.unlimited();
 }
 
 }  // namespace
@@ -95,8 +95,7 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
   STW_TRY(check_graph(wide.graph(), request, *device));
   if (wide.is_empty())
     return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
-  const uint64_t unlimited =
-      wide.pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
+  const uint64_t unlimited = wide.unlimited();
   if (unlimited > longest_step)
     return Error{Code::bad_argument, "a step would take weeks: global batch " +
                                          std::to_string(request.global_batch) +
@@ -108,8 +107,7 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
     plan.states_reason = "32-bit states fit";
     narrow = std::make_unique<SearchSpace>(source, numerics_of(request, 8), plan.request, *device,
                                            Effort::full, &wide);
-    const uint64_t fastest_of_8 =
-        narrow->pricing().fastest(request.global_batch, request.micro_batch, request.recompute);
+    const uint64_t fastest_of_8 = narrow->unlimited();
     if (!found || found->picoseconds > unlimited || found->picoseconds / 10 * 9 > fastest_of_8) {
       std::optional<Candidate> other = narrow->fastest(arena_budget);
       const bool worth = found && other && found->picoseconds / 10 * 9 > other->picoseconds;

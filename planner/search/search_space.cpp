@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/graph/kept_rows.h"
+
 namespace stw {
 
 namespace {
@@ -64,7 +66,8 @@ SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, co
       pricing_(graph_, device, request.threads),
       segments_(like != nullptr && have_same_micro_steps(like->graph_, graph_)
                     ? like->segments_
-                    : std::make_shared<SegmentChoices>(graph_, request, pricing_)) {
+                    : std::make_shared<SegmentChoices>(graph_, request, pricing_)),
+      like_(like) {
   micro_batches_ = micro_batches(request);
   std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
   std::sort(micro_batches_.begin(), micro_batches_.end());
@@ -110,10 +113,57 @@ OffloadSearch& SearchSpace::search_of(size_t choice) {
   return *c.search;
 }
 
-std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes) {
-  std::optional<Candidate> chosen = fastest_without_full_recompute(arena_bytes);
+SearchSpace* SearchSpace::keeping_rows() {
+  if (!has_kept_rows_) has_kept_rows_ = !is_empty() && may_keep_rows(graph_, request_.global_batch);
+  if (!*has_kept_rows_) return nullptr;
+  if (keeping_rows_) return keeping_rows_.get();
+  const GraphSource source = [this](const Numerics&) {
+    Graph graph = graph_;
+    keep_rows(graph, request_.global_batch);
+    return graph;
+  };
+  keeping_rows_ = std::make_unique<SearchSpace>(source, numerics_, request_, device_, effort_,
+                                                like_ ? like_->keeping_rows_.get() : nullptr);
+  return keeping_rows_.get();
+}
+
+uint64_t SearchSpace::unlimited() {
+  const uint64_t own = pricing_.fastest(request_.global_batch, request_.micro_batch, request_.recompute);
+  return keeping_rows() ? std::min(own, keeping_rows()->unlimited()) : own;
+}
+
+uint64_t SearchSpace::bound_of_slower(uint64_t arena_bytes, uint64_t to_beat) {
+  const std::optional<Candidate> point = search_of(0).fastest_with_live_bytes(arena_bytes, to_beat);
+  return point ? point->bound_picoseconds : to_beat;
+}
+
+std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes, uint64_t to_beat) {
+  SearchSpace* const others = keeping_rows();
+  if (!others) return fastest_without_kept_rows(arena_bytes, to_beat);
+  if (request_.host_bytes > 0) {
+    std::optional<Candidate> best = search_of(0).fastest(arena_bytes, std::min(to_beat, unlimited() + 1));
+    if (!best) return others->fastest(arena_bytes, to_beat);
+    best->bound_picoseconds = 0;
+    return best;
+  }
+  std::optional<Candidate> chosen = fastest_without_kept_rows(arena_bytes, to_beat);
+  if (chosen && chosen->picoseconds <= unlimited()) return chosen;
+  const uint64_t known = chosen ? chosen->picoseconds : to_beat;
+  std::optional<Candidate> other = others->fastest(arena_bytes, known);
+  if (!other) {
+    if (chosen)
+      chosen->bound_picoseconds =
+          std::min(chosen->bound_picoseconds, others->bound_of_slower(arena_bytes, known));
+    return chosen;
+  }
+  if (chosen) other->bound_picoseconds = std::min(other->bound_picoseconds, chosen->bound_picoseconds);
+  return other;
+}
+
+std::optional<Candidate> SearchSpace::fastest_without_kept_rows(uint64_t arena_bytes, uint64_t to_beat) {
+  std::optional<Candidate> chosen = fastest_without_full_recompute(arena_bytes, to_beat);
   if (!full_recompute_) return chosen;
-  const std::optional<Candidate> full = full_recompute_->fastest(arena_bytes);
+  const std::optional<Candidate> full = full_recompute_->fastest(arena_bytes, to_beat);
   if (!chosen || !full) return chosen ? chosen : full;
   const uint64_t bound = std::min(chosen->bound_picoseconds, full->bound_picoseconds);
   if (full->picoseconds < chosen->picoseconds) chosen = full;
@@ -122,6 +172,7 @@ std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes) {
 }
 
 const Candidate& SearchSpace::smallest() {
+  if (keeping_rows()) return keeping_rows()->smallest();
   if (smallest_) return *smallest_;
   smallest_ = smallest_without_full_recompute();
   if (full_recompute_ &&
@@ -130,12 +181,13 @@ const Candidate& SearchSpace::smallest() {
   return *smallest_;
 }
 
-std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t arena_bytes) {
+std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t arena_bytes, uint64_t to_beat) {
   if (is_empty()) return std::nullopt;
   // A Pareto point that smallest() has not tried may need fewer bytes than smallest(). It is not used for
   // budgets below smallest(), so that the reported minimum stays true.
   if (choices_.size() == 1)
-    return search_of(0).smallest_fits(arena_bytes) ? search_of(0).fastest(arena_bytes) : std::nullopt;
+    return search_of(0).smallest_fits(arena_bytes) ? search_of(0).fastest(arena_bytes, to_beat)
+                                                   : std::nullopt;
   if (arena(smallest_without_full_recompute().decisions) > arena_bytes) return std::nullopt;
   uint64_t micro_steps = UINT64_MAX;
   for (int64_t m : micro_batches_)
@@ -171,13 +223,24 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
   // the plans of the searches.
   const Candidate& least = smallest_without_full_recompute();
   if (arena(least.decisions) <= arena_bytes && (!best || least.picoseconds < best->picoseconds)) best = least;
-  if (!best) return best;
+  if (!best || best->picoseconds >= to_beat) return std::nullopt;
   best->bound_picoseconds = 0;
   return best;
 }
 
 Candidate SearchSpace::with_bound(Candidate best, uint64_t arena_bytes) {
   if (!bound_) return best;
+  if (SearchSpace* const others = keeping_rows()) {
+    if (!best.decisions.keeps_rows) {
+      best.bound_picoseconds = best.picoseconds;  // that of unlimited()
+      return best;
+    }
+    best = others->with_bound(std::move(best), arena_bytes);
+    // A plan with the gradient is faster by at most this much, and takes more memory.
+    const uint64_t own = pricing_.update(), other = others->pricing_.update();
+    best.bound_picoseconds -= std::min(best.bound_picoseconds, other > own ? other - own : 0);
+    return best;
+  }
   const auto [bound, promising] = bound_->of_all(arena_bytes, best.picoseconds);
   const auto enough = static_cast<uint64_t>(static_cast<double>(best.picoseconds) * (1 - gap_to_refine));
   for (const OffloadBound::Corner& corner : promising)
@@ -249,6 +312,7 @@ const Candidate& SearchSpace::smallest_without_full_recompute() {
 }
 
 uint64_t SearchSpace::fewest_live_bytes() {
+  if (keeping_rows()) return keeping_rows()->fewest_live_bytes();
   uint64_t least = full_recompute_ ? full_recompute_->fewest_live_bytes() : UINT64_MAX;
   for (size_t c = 0; c < choices_.size(); ++c)
     if (choices_[c].figures.host_bytes <= request_.host_bytes && choices_[c].figures.resident_bytes < least)
@@ -257,6 +321,7 @@ uint64_t SearchSpace::fewest_live_bytes() {
 }
 
 std::optional<uint64_t> SearchSpace::least_host_bytes(uint64_t arena_bytes) {
+  if (keeping_rows()) return keeping_rows()->least_host_bytes(arena_bytes);
   std::vector<std::pair<uint64_t, size_t>> choices;  // host bytes at the smallest micro-batch
   for (size_t c = 0; c < choices_.size(); ++c)
     if (choices_[c].figures.resident_bytes <= arena_bytes && !is_empty())
@@ -277,12 +342,14 @@ std::optional<uint64_t> SearchSpace::least_host_bytes(uint64_t arena_bytes) {
 }
 
 uint64_t SearchSpace::arena(const Decisions& decisions) {
+  if (SearchSpace& space = of(decisions); &space != this) return space.arena(decisions);
   for (size_t c = 0; c < choices_.size(); ++c)
     if (choices_[c].figures.offload == decisions.offload) return search_of(c).arena(decisions);
   return programs(decisions).arena_bytes;
 }
 
-Programs SearchSpace::programs(const Decisions& decisions) const {
+Programs SearchSpace::programs(const Decisions& decisions) {
+  if (SearchSpace& space = of(decisions); &space != this) return space.programs(decisions);
   return make_programs(graph_, decisions, request_.global_batch, request_.threads, device_.alignment);
 }
 

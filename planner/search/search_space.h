@@ -10,6 +10,11 @@
 // The bound on the time also covers plans that offload numbers of parts that are not on the list
 // (offload_bound.h).
 //
+// A plan may keep rows instead of a gradient of the token table (kept_rows.h). Such plans are in a second
+// search space (keeping_rows_). They take less memory than plans with the same decisions and a little more
+// time. Without host memory, every answer considers both. With host memory, searches take long, so plans with
+// the gradient are considered only if they offload nothing and no plan is faster.
+//
 // In a model with adapters, blocks always keep the adapters' narrow tensors (limit_adapter_choices). Plans
 // whose blocks keep nothing at all are in a second search space (full_recompute_). They need fewer bytes, and
 // every answer considers them.
@@ -34,9 +39,9 @@ class SearchSpace {
   SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
               const DeviceProfile& device, Effort effort, const SearchSpace* like);
 
-  // The fastest plan whose arena takes at most this many bytes. Empty if none fits. If tensors may lie in
-  // host memory, it has no bound yet: bound_picoseconds is 0.
-  std::optional<Candidate> fastest(uint64_t arena_bytes);
+  // The fastest plan whose arena takes at most this many bytes. Empty if none fits, or none takes less time
+  // than `to_beat`. If tensors may lie in host memory, it has no bound yet: bound_picoseconds is 0.
+  std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX);
   // An answer of fastest() with its bound, or a faster plan if bounds show where to look for one.
   Candidate with_bound(Candidate best, uint64_t arena_bytes);
   // Whether every micro-batch is too large: its tensors would take more than 2^56 bytes.
@@ -49,11 +54,18 @@ class SearchSpace {
   std::optional<uint64_t> least_host_bytes(uint64_t arena_bytes);
   // Bytes of a plan's arena after layout.
   uint64_t arena(const Decisions& decisions);
-  Programs programs(const Decisions& decisions) const;
+  Programs programs(const Decisions& decisions);
   // Number of searches that were made, as a measure of the work.
   int64_t searches_made() const {
     return std::count_if(choices_.begin(), choices_.end(),
                          [](const OffloadChoice& c) { return c.search != nullptr; });
+  }
+
+  // Picoseconds of the fastest plan within any budget.
+  uint64_t unlimited();
+  // The space that the plan is from: its graph is the plan's.
+  SearchSpace& of(const Decisions& decisions) {
+    return decisions.keeps_rows && keeping_rows() ? *keeping_rows() : *this;
   }
 
   const Graph& graph() const { return graph_; }
@@ -70,8 +82,14 @@ class SearchSpace {
     return {graph_, request_, device_, pricing_, *segments_, micro_batches_, effort_};
   }
   void list_choices();
+  // The space of plans that keep rows. Null if there are none.
+  SearchSpace* keeping_rows();
+  // fastest() without the plans of keeping_rows_.
+  std::optional<Candidate> fastest_without_kept_rows(uint64_t arena_bytes, uint64_t to_beat);
+  // A lower bound of the time of all plans within the bytes, if fastest() finds none that beats this time.
+  uint64_t bound_of_slower(uint64_t arena_bytes, uint64_t to_beat);
   // fastest() and smallest() without the plans of full_recompute_.
-  std::optional<Candidate> fastest_without_full_recompute(uint64_t arena_bytes);
+  std::optional<Candidate> fastest_without_full_recompute(uint64_t arena_bytes, uint64_t to_beat);
   const Candidate& smallest_without_full_recompute();
   OffloadSearch& search_of(size_t choice);
   // Tries a choice that is not on the list. Whether it gives a faster plan than `best`, which it then
@@ -103,6 +121,9 @@ class SearchSpace {
   std::vector<OffloadChoice> choices_;   // the first one offloads nothing
   std::unique_ptr<OffloadBound> bound_;  // if tensors may lie in host memory
   std::optional<Candidate> smallest_without_full_recompute_, smallest_;
+  const SearchSpace* like_;
+  std::optional<bool> has_kept_rows_;
+  std::unique_ptr<SearchSpace> keeping_rows_;  // made when it is needed
   std::optional<Request> full_recompute_request_;
   // Plans whose blocks keep nothing; null if this space contains them.
   std::unique_ptr<SearchSpace> full_recompute_;

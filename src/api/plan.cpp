@@ -172,7 +172,8 @@ LongCall plan_call(stw_watch* watch) {
 }
 
 std::vector<ParetoPoint> pareto_points_of(const Planned& planned, int budgets) {
-  return frontier([&](const Numerics&) { return planned.graph; }, planned.plan, budgets);
+  const Graph& graph = planned.with_table_gradient ? *planned.with_table_gradient : planned.graph;
+  return frontier([&](const Numerics&) { return graph; }, planned.plan, budgets);
 }
 
 // Points for the HTML picture's chart of speed against memory.

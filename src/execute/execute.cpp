@@ -548,6 +548,37 @@ void run<OpKind::embedding_gradient>(const Call& c) {
 }
 
 template <>
+void run<OpKind::keep_rows>(const Call& c) {
+  constexpr OpKind kind = OpKind::keep_rows;
+  kernels::KeepRowsArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.sample_rows();
+  a.features = c.input_features(in(kind, "dy"));
+  a.first_sample = c.x.first_sample;
+  a.tokens = c.input<int32_t>(in(kind, "ids"));
+  a.y = c.in(in(kind, "dy"));
+  a.kept_tokens = c.output<int32_t>(out(kind, "kept_ids"));
+  a.kept = c.output(out(kind, "kept_rows"));
+  a.state = c.x.state;
+  c.run(c.x.table->keep_rows, a);
+}
+
+template <>
+void run<OpKind::kept_rows_gradient>(const Call& c) {
+  constexpr OpKind kind = OpKind::kept_rows_gradient;
+  kernels::EmbeddingArgs a{};
+  a.rows = c.i.rows;
+  a.rows_per_sample = c.x.graph->rows_of(c.x.graph->inputs[Input::tokens]);
+  a.features = c.input_features(in(kind, "kept_rows"));
+  a.vocabulary = c.output_tensor(0).shape[0];
+  a.accumulate = true;
+  a.tokens = c.input<int32_t>(in(kind, "kept_ids"));
+  a.y = c.in_out(in(kind, "kept_rows"));
+  a.table_gradient = c.output<float>(0);
+  c.run(c.x.table->kept_rows_gradient, a);
+}
+
+template <>
 void run<OpKind::position_gradient>(const Call& c) {
   constexpr OpKind kind = OpKind::position_gradient;
   kernels::EmbeddingArgs a{};

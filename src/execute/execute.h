@@ -19,6 +19,7 @@ struct Execution {
   const kernels::ProductLibrary* products = nullptr;     // null unless the numerics ask for it
   const kernels::AttentionLibrary* attention = nullptr;  // null unless the numerics ask for it
   double weight_decay = 0;
+  uint64_t first_sample = 0;            // of the global batch, in the count of StepState::first_sample
   kernels::PairTerms pairs{};           // for graphs with a preference
   kernels::StepState* state = nullptr;  // in the arena; the host may not be able to read it
   // The address of a tensor that outlives programs: in the arena, or in host memory.

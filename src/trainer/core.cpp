@@ -34,6 +34,7 @@ Status TrainerCore::create() {
   STW_TRY(stream->load(plan().numerics));
   stream->bind(execution);
   execution.weight_decay = options.weight_decay;
+  execution.first_sample = options.first_sample;
   execution.pairs = pairs;
   use(planned);
   if (plan().numerics.precision == Precision::fp16)

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "planner/graph/kept_rows.h"
 #include "planner/plan/plan_file.h"
 #include "planner/program/verify.h"
 #include "src/base/hash.h"
@@ -18,6 +19,10 @@ Status check_sequence(const Model& model, int64_t sequence) {
 Result<std::shared_ptr<const Planned>> Planned::finish(const Model& model, Plan plan) {
   auto planned = std::make_shared<Planned>();
   planned->graph = build_model(model.config(), plan.request.sequence, plan.numerics);
+  if (plan.decisions.keeps_rows) {
+    planned->with_table_gradient = planned->graph;
+    keep_rows(planned->graph, plan.request.global_batch);
+  }
   STW_ASSIGN(programs, realize(planned->graph, plan));
   planned->programs = std::move(programs);
   planned->json = plan_to_json(planned->graph, plan, hash64);

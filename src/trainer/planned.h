@@ -1,6 +1,7 @@
 // A plan with the graph of its numerics and sequence length, and its programs.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,7 @@ namespace stw {
 struct Planned {
   Plan plan;
   Graph graph;
+  std::optional<Graph> with_table_gradient;  // the graph before keep_rows changed it, if it did (kept_rows.h)
   Programs programs;
   std::string json, report;
 

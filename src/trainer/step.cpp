@@ -81,13 +81,15 @@ std::string non_finite_reason(TrainerCore& core) {
   return "the norm of the gradients is not finite";
 }
 
-// Gives the gradients to the host.
+// Gives the gradients to the host. Kept rows were added to a gradient by now.
 Status show_gradients(const TrainerCore& core) {
   if (!core.options.gradient_hook) return ok();
   const Arena& layout = core.programs().arena;
   uint64_t end = layout.gradients_end;  // the gradients of tables, which come last, are used up by now
   for (const TableGradient& g : core.graph().table_gradients)
     end = std::min(end, layout.persistent[layout.of_tensor[g.gradient]].offset);
+  if (const KeptRows& kept = core.graph().kept; kept.exist())  // they lie after all gradients
+    end = std::min(end, layout.persistent[layout.of_tensor[kept.ids]].offset);
   const GradientView view{reinterpret_cast<float*>(core.memory.arena() + layout.gradients_begin),
                           (end - layout.gradients_begin) / sizeof(float),
                           &core.execution.state->loss_sum,

@@ -76,6 +76,18 @@ std::vector<TimedProgram> programs_of_step(const TrainerCore& core) {
   return timed;
 }
 
+// The timed micro-steps keep the rows of few samples. The other rows are zeros, with random tokens.
+static void fill_kept_rows(TrainerCore& core) {
+  const Graph& graph = core.graph();
+  if (!graph.kept.exist()) return;
+  std::vector<int32_t> tokens(graph.at(graph.kept.ids).shape.elements());
+  for (uint32_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = static_cast<int32_t>(philox(core.options.seed, {i, 0, 0, 0})[0] %
+                                     static_cast<uint64_t>(graph.vocabulary));
+  core.stream->upload(core.execution.address(graph.kept.ids), tokens.data(), tokens.size() * sizeof(int32_t));
+  core.stream->zero(core.execution.address(graph.kept.rows), graph.at(graph.kept.rows).bytes(1));
+}
+
 Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed, const std::string& what) {
   STW_TRY(core.check_free());
   if (!core.is_untouched)
@@ -102,6 +114,7 @@ Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed
     return ok();
   };
   const SampleSource source = std::ref(random_samples);
+  fill_kept_rows(core);
   size_t rounds = 0;
   auto run = [&]() -> Status {
     const double begin = seconds_now();
@@ -109,6 +122,7 @@ Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed
     for (size_t round = 0; round <= most_rounds; ++round) {
       core.begin_state();         // the learning rate is 0
       core.state.loss_scale = 1;  // small gradients may vanish, but none overflows
+      core.state.first_sample = core.options.first_sample;
       core.push_state();
       for (TimedProgram& t : timed) {
         check_in();

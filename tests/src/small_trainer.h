@@ -10,8 +10,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "planner/graph/kept_rows.h"
 #include "src/trainer/trainer.h"
 #include "tests/small_configs.h"
 #if defined(STW_GPU)
@@ -79,6 +81,8 @@ inline std::shared_ptr<const Planned> plan_with(const Model& model, const Reques
                                                 const Decisions& decisions) {
   auto planned = std::make_shared<Planned>(*plan_for(model, request));
   planned->plan.decisions = decisions;
+  if (planned->with_table_gradient) planned->graph = *std::exchange(planned->with_table_gradient, {});
+  if (decisions.keeps_rows) keep_rows(planned->graph, request.global_batch);
   planned->programs = make_programs(planned->graph, decisions, request.global_batch,
                                     planned->plan.request.threads, find_device(request.device)->alignment);
   planned->plan.bytes.arena = planned->programs.arena_bytes;

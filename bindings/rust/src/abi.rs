@@ -1253,7 +1253,9 @@ pub struct stw_gradients {
     pub struct_size: u32,
     pub reserved: u32,
     /// gradients of all trainable parameters: sums over tokens (with a preference: over pairs), not divided
-    /// by their number. Ignore the gaps between parameters
+    /// by their number. Ignore the gaps between parameters. Trainers whose gradients are added up must have
+    /// plans that agree in \`keeps\_rows\` (a field of a plan's JSON): a tied token table has one gradient if
+    /// it is true, otherwise two
     pub data: *mut f32,
     /// number of floats in \`data\`, including gaps
     pub count: u64,

@@ -6,6 +6,8 @@
 // frequent token would be long. A cut of the batch between samples changes nothing. Tasks are strips of
 // columns, because tokens of a text are too unevenly distributed.
 //
+// For kept rows, a token's sum begins at +0 and is added to the buffer at its end.
+//
 // Workspace: two arrays of (token, row), each 8 bytes a row. The sort swaps between them.
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/lanes/split.h"
@@ -41,13 +43,16 @@ int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {
   return row - in_sample + min(args.rows_per_sample, round_up(in_sample + 1, chain_terms));
 }
 
-void fold_strip(const EmbeddingArgs& args, const Entry* entries, int64_t column, int64_t width) {
+// `apart`: sums begin at +0 and are added to the buffer at their end.
+void fold_strip(const EmbeddingArgs& args, const Entry* entries, int64_t column, int64_t width, bool apart) {
   for (int64_t i = 0; i < args.rows;) {
     const int32_t token = entries[i].token;
     float* buffer = args.table_gradient + token * args.features + column;
+    const auto load_buffer = [&](int k) {
+      return load_group(buffer, DType::f32, 16 * k, min(16, max(0, width - 16 * k)));
+    };
     F16 total[groups];
-    for (int k = 0; k < groups; ++k)
-      total[k] = load_group(buffer, DType::f32, 16 * k, min(16, max(0, width - 16 * k)));
+    for (int k = 0; k < groups; ++k) total[k] = apart ? zero() : load_buffer(k);
     while (i < args.rows && entries[i].token == token) {
       const int64_t end = end_of_chain(args, entries[i].row);
       F16 sum[groups];
@@ -59,8 +64,24 @@ void fold_strip(const EmbeddingArgs& args, const Entry* entries, int64_t column,
       }
       for (int k = 0; k < groups; ++k) total[k] = add(total[k], sum[k]);
     }
-    for (int k = 0; k < groups && 16 * k < width; ++k)
+    for (int k = 0; k < groups && 16 * k < width; ++k) {
+      if (apart) total[k] = add(total[k], load_buffer(k));
       store_group(buffer, DType::f32, 16 * k, total[k], min(16, width - 16 * k));
+    }
+  }
+}
+
+void fold(const Launch& launch, const EmbeddingArgs& args, bool apart) {
+  auto* first = (Entry*)launch.workspace;
+  const Entry* entries = sorted_rows(args, first, first + args.rows);
+  auto body = [&](int64_t task, int) {
+    fold_strip(args, entries, task * strip, min(strip, args.features - task * strip), apart);
+  };
+  const int64_t strips = ceil_div(args.features, strip);
+  if (args.rows * args.features <= serial_elements) {
+    for (int64_t task = 0; task < strips; ++task) body(task, 0);
+  } else {
+    parallel_for(launch, strips, body);
   }
 }
 
@@ -71,17 +92,19 @@ void embedding_gradient(const Launch& launch, const EmbeddingArgs& args) {
   if (args.with_positions) position_gradient(launch, args);
   if (!args.accumulate)
     fill(launch, {args.table_gradient, (uint64_t)(args.vocabulary * args.features) * sizeof(float)});
-  auto* first = (Entry*)launch.workspace;
-  const Entry* entries = sorted_rows(args, first, first + args.rows);
-  auto body = [&](int64_t task, int) {
-    fold_strip(args, entries, task * strip, min(strip, args.features - task * strip));
-  };
-  const int64_t strips = ceil_div(args.features, strip);
-  if (args.rows * args.features <= serial_elements) {
-    for (int64_t task = 0; task < strips; ++task) body(task, 0);
-  } else {
-    parallel_for(launch, strips, body);
-  }
+  fold(launch, args, false);
+}
+
+// A sum of -0 becomes +0 when +0 is added, as if every token had a sum.
+void kept_rows_gradient(const Launch& launch, const EmbeddingArgs& args) {
+  STW_ASSERT_WORKSPACE(kept_rows_gradient);
+  for_elements(launch, args.vocabulary * args.features, [&](int64_t begin, int64_t end) {
+    for_groups(begin, end, [&](int64_t at, int64_t n) {
+      store_group(args.table_gradient, DType::f32, at,
+                  add(load_group(args.table_gradient, DType::f32, at, n), zero()), n);
+    });
+  });
+  fold(launch, args, true);
 }
 
 }  // namespace stw::kernels::STW_ISA

@@ -12,6 +12,9 @@
 // three kernels (histogram, scan, scatter) would wait for each other. The lower bound of the whole is the
 // time to read dy once, and to read and write the table rows that occur.
 //
+// For kept rows, a token's sum begins at +0 and is added to the buffer at its end. Before that, every element
+// of the buffer gets +0 added, which reads and writes the table once.
+//
 // Workspace: (token, row) of every row, twice.
 #include "kernels/cuda/ahead.h"
 #include "kernels/cuda/embedding/position_sums.h"
@@ -128,7 +131,8 @@ STW_DEVICE int64_t end_of_chain(const EmbeddingArgs& args, int64_t row) {
 
 // A task of a quad is 16 columns of a sorted row. The quad sums all rows of a token if its row is the first
 // one of the token, and otherwise does nothing. With with_positions, the tasks of position_gradient follow.
-template <DType dtype>
+// `apart`: sums begin at +0 and are added to the buffer at their end.
+template <DType dtype, bool apart>
 static __global__ void __launch_bounds__(block_threads)
     fold_tokens_kernel(EmbeddingArgs args, bool vectors, bool vectors_of_positions,
                        const TokenEntry* entries) {
@@ -141,7 +145,7 @@ static __global__ void __launch_bounds__(block_threads)
     if (at > 0 && entries[at - 1].token == token) return;
     float* const buffer = args.table_gradient + token * features;
     const auto fold = [&](auto n) {
-      F16 total = load_group(buffer, DType::f32, i, n);
+      F16 total = apart ? zero() : load_group(buffer, DType::f32, i, n);
       while (at < args.rows && entries[at].token == token) {
         const int64_t end = end_of_chain(args, entries[at].row);
         F16 sum = zero();
@@ -150,6 +154,7 @@ static __global__ void __launch_bounds__(block_threads)
         sum = fold_rows<1, dtype>(args, entries, token, end, i, n, at, sum);
         total = add(total, sum);
       }
+      if constexpr (apart) total = add(total, load_group(buffer, DType::f32, i, n));
       store_group(buffer, DType::f32, i, total, n);
     };
     if (vectors && left >= 16) fold(FullGroup{});
@@ -157,10 +162,22 @@ static __global__ void __launch_bounds__(block_threads)
   });
 }
 
-void embedding_gradient(const Launch& l, const EmbeddingArgs& args) {
-  STW_ASSERT_WORKSPACE(embedding_gradient);
-  if (!args.accumulate)
-    fill(l, {args.table_gradient, static_cast<uint64_t>(args.vocabulary * args.features) * sizeof(float)});
+static __global__ void __launch_bounds__(block_threads)
+    add_zero_kernel(float* data, int64_t count, bool vectors) {
+  const int64_t whole = vectors ? count / 16 * 16 : 0;
+  const auto add_zero = [&](int64_t at, auto n) {
+    store_group(data, DType::f32, at, add(load_group(data, DType::f32, at, n), zero()), n);
+  };
+  STW_ROLLED
+  for (int64_t at = thread_of_grid() / quad * 16; at < count;
+       at += static_cast<int64_t>(gridDim.x) * blockDim.x / quad * 16) {
+    if (at < whole) add_zero(at, FullGroup{});
+    else add_zero(at, min(static_cast<int64_t>(16), count - at));
+  }
+}
+
+template <bool apart>
+static void fold_tokens(const Launch& l, const EmbeddingArgs& args) {
   auto* sorted = static_cast<TokenEntry*>(l.workspace);
   TokenEntry* to = sorted + args.rows;
   const int64_t block_rows = round_up(ceil_div(args.rows, most_sort_blocks), sort_threads);
@@ -174,11 +191,27 @@ void embedding_gradient(const Launch& l, const EmbeddingArgs& args) {
   const bool vectors = vectors_at(args.y.data, args.y.dtype, args.features) &&
                        vectors_at(args.table_gradient, DType::f32, args.features);
   for_dtype(args.y.dtype, [&](auto stored) {
-    launch(l, fold_tokens_kernel<stored.dtype>,
+    launch(l, fold_tokens_kernel<stored.dtype, apart>,
            blocks_for_elements((args.rows + (args.with_positions ? args.position_rows : 0)) *
                                round_up(args.features, 16)),
            block_threads, 0, args, vectors, args.with_positions && position_vectors(args), sorted);
   });
+}
+
+void embedding_gradient(const Launch& l, const EmbeddingArgs& args) {
+  STW_ASSERT_WORKSPACE(embedding_gradient);
+  if (!args.accumulate)
+    fill(l, {args.table_gradient, static_cast<uint64_t>(args.vocabulary * args.features) * sizeof(float)});
+  fold_tokens<false>(l, args);
+}
+
+void kept_rows_gradient(const Launch& l, const EmbeddingArgs& args) {
+  STW_ASSERT_WORKSPACE(kept_rows_gradient);
+  assert(!args.with_positions);
+  const int64_t count = args.vocabulary * args.features;
+  launch(l, add_zero_kernel, blocks_for_elements(count), block_threads, 0, args.table_gradient, count,
+         vectors_at(args.table_gradient, DType::f32));
+  fold_tokens<true>(l, args);
 }
 
 }  // namespace stw::kernels::cuda

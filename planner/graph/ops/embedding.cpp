@@ -20,6 +20,19 @@ Cost embedding_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
   return {0, size_mul(3, operand_bytes(g, dy, e))};
 }
 
+// Reads and writes the rows of the micro-batch.
+Cost keep_cost(const Graph& g, const Op& op, const Extent& e) {
+  const uint64_t ids = operand_bytes(g, op.inputs[in(OpKind::keep_rows, "ids")], e),
+                 dy = operand_bytes(g, op.inputs[in(OpKind::keep_rows, "dy")], e);
+  return {0, size_mul(2, size_add(ids, dy))};
+}
+// Reads the kept rows; reads and writes the whole table once, and once more the rows that tokens name.
+Cost kept_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
+  const uint64_t rows = operand_bytes(g, op.inputs[in(OpKind::kept_rows_gradient, "kept_rows")], e),
+                 table = operand_bytes(g, op.outputs[out(OpKind::kept_rows_gradient, "dtable")], e);
+  return {0, size_add(size_mul(3, rows), size_mul(2, table)), 0, 1};
+}
+
 uint64_t table_workspace(const Graph&, const Op&, const Extent& e) {
   return kernels::cpu_workspace::embedding_gradient(e.rows);
 }
@@ -67,6 +80,12 @@ constexpr OpRow embedding_table[] = {
     {.kind = OpKind::embedding_gradient,
      .name = "embedding_gradient",
      .cost = embedding_gradient_cost,
+     .cpu_workspace = table_workspace,
+     .cuda_workspace = table_cuda_workspace},
+    {.kind = OpKind::keep_rows, .name = "keep_rows", .cost = keep_cost},
+    {.kind = OpKind::kept_rows_gradient,
+     .name = "kept_rows_gradient",
+     .cost = kept_gradient_cost,
      .cpu_workspace = table_workspace,
      .cuda_workspace = table_cuda_workspace},
     {.kind = OpKind::position_gradient, .name = "position_gradient", .cost = embedding_gradient_cost},

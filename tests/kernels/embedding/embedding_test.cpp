@@ -192,6 +192,70 @@ TEST(EmbeddingGradient, SumsTheRowsOfManyTokens) {
                         sums_of_chains(p, p.tokens, std::vector<float>(static_cast<size_t>(p.vocabulary)))));
 }
 
+// The sums of kept rows are added to the buffer at their end. Other elements get +0 added.
+TEST(KeptRowsGradient, AddsTheSumsOfEveryToken) {
+  Random random(9);
+  int round = 0;
+  for (int64_t vocabulary : {1, 3, 37, 257, 5000, 2, 40}) {
+    const Problem p = random_problem(random, dtype_of(round), vocabulary, round > 4);
+    ++round;
+    Buffer start = Buffer::normal(DType::f32, random, vocabulary * p.features);
+    for (int64_t i = 0; i < vocabulary * p.features; i += 3) floats_of(start)[i] = -0.0f;
+    const Buffer gradient = everywhere([&](const Table& table, int threads) {
+      Buffer out = start;
+      Problem kept = p;
+      EmbeddingArgs args = kept.args();
+      args.accumulate = true;
+      args.table_gradient = floats_of(out);
+      run(table.kept_rows_gradient, args, threads, kept_rows_gradient_workspace(args, threads));
+      return std::vector<Buffer>{out};
+    })[0];
+    std::vector<float> expected =
+        sums_of_chains(p, p.tokens, std::vector<float>(static_cast<size_t>(vocabulary * p.features)));
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += start.floats()[i];
+    EXPECT_TRUE(same_bits(gradient.floats(), expected));
+  }
+}
+
+// The micro-batches of a global batch, in any order.
+TEST(KeepRows, PutsRowsInTheirPlaces) {
+  Random random(10);
+  for (int round = 0; round < 12; ++round) {
+    Problem p = random_problem(random, dtype_of(round / 3), random.between(1, 300));
+    if (round % 4 == 3) p = random_problem(random, dtype_of(round / 3), 2000, true);
+    const auto base = static_cast<uint64_t>(round % 2 * 1000);
+    const int64_t cut = random.between(0, p.samples);
+    const std::vector<Buffer> kept = everywhere([&](const Table& table, int threads) {
+      Buffer rows(p.dtype, p.rows() * p.features), ids(DType::f32, p.rows());
+      for (const auto& [first, end] : {std::pair{cut, p.samples}, {int64_t{0}, cut}}) {
+        if (first == end) continue;
+        StepState state{};
+        state.first_sample = base + static_cast<uint64_t>(first);
+        const int64_t row = first * p.rows_per_sample;
+        Buffer part(p.dtype, (end - first) * p.rows_per_sample * p.features);
+        std::memcpy(
+            part.data(),
+            static_cast<const char*>(p.dy.data()) + row * p.features * (p.dtype == DType::f32 ? 4 : 2),
+            static_cast<size_t>((end - first) * p.rows_per_sample * p.features *
+                                (p.dtype == DType::f32 ? 4 : 2)));
+        const KeepRowsArgs args{(end - first) * p.rows_per_sample,
+                                p.rows_per_sample,
+                                p.features,
+                                base,
+                                p.tokens.data() + row,
+                                {part.data(), p.dtype},
+                                static_cast<int32_t*>(ids.data()),
+                                rows.data(),
+                                &state};
+        run(table.keep_rows, args, threads, 0);
+      }
+      return std::vector<Buffer>{rows, ids};
+    });
+    EXPECT_TRUE(same_bits(kept[0].floats(), p.dy.floats()));
+    EXPECT_EQ(std::memcmp(kept[1].data(), p.tokens.data(), p.tokens.size() * sizeof(int32_t)), 0);
+  }
+}
+
 TEST(PositionGradient, SumsTheSamples) {
   Random random(3);
   for (int round = 0; round < 8; ++round) {

@@ -5,6 +5,7 @@
 
 #include "planner/device/device.h"
 #include "planner/graph/differentiate.h"
+#include "planner/graph/kept_rows.h"
 #include "tests/planner/small_graphs.h"
 
 namespace stw {
@@ -26,10 +27,13 @@ TEST(OpTable, EveryKindHasARowOfItsOwn) {
 
 TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
   std::set<OpKind> seen;
-  const std::vector<Graph> graphs = graphs_with_all_ops(small_llama(), {});
+  std::vector<Graph> graphs = graphs_with_all_ops(small_llama(), {});
+  graphs.push_back(graph_of(with_vocabulary(small_qwen2(), 1500)));
+  keep_rows(graphs.back(), 3);
   for (const Graph& g : graphs)
     for (const std::vector<Op>* list :
-         {&g.ops, &g.gradient_ops, &g.update_ops, &g.evaluate_ops, &g.generate_ops, &g.transfer_ops})
+         {&g.ops, &g.gradient_ops, &g.update_ops, &g.evaluate_ops, &g.generate_ops, &g.transfer_ops,
+          g.kept.exist() ? &g.table_gradient_ops : &g.ops})
       for (const Op& op : *list) {
         seen.insert(op.kind);
         const OpRow& row = op_row(op.kind);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "planner/graph/kept_rows.h"
 #include "planner/graph/optimizer.h"
 #include "tests/planner/small_graphs.h"
 
@@ -430,6 +431,33 @@ TEST_F(Verify, FindsMistakesInProgramsOfTables) {
                  if (reads(op, g.table_gradients[0].gradient)) op.inputs[0] = op.outputs[0];
              }),
              "is not carried on to parameters");
+}
+
+TEST_F(Verify, FindsMistakesInKeptRows) {
+  Graph g = graph_of(with_vocabulary(small_qwen2(), 1500), 24);
+  ASSERT_TRUE(may_keep_rows(g, 5));
+  keep_rows(g, 5);
+  EXPECT_TRUE(verify_kept_rows(g, 5));
+  EXPECT_FALSE(verify_kept_rows(g, 6));
+  const auto is_refused = [&](const std::function<void(Graph&)>& change) {
+    Graph graph = g;
+    change(graph);
+    return !verify_kept_rows(graph, 5);
+  };
+  const auto keep = [](Graph& graph) -> Op& {
+    return *std::find_if(graph.gradient_ops.begin(), graph.gradient_ops.end(),
+                         [](const Op& op) { return op.kind == OpKind::keep_rows; });
+  };
+  EXPECT_TRUE(is_refused([&](Graph& graph) { graph.gradient_ops.push_back(keep(graph)); }));
+  EXPECT_TRUE(is_refused([&](Graph& graph) { keep(graph).kind = OpKind::embedding_gradient; }));
+  EXPECT_TRUE(is_refused([&](Graph& graph) { keep(graph).inputs[0] = graph.inputs[Input::targets]; }));
+  EXPECT_TRUE(is_refused([&](Graph& graph) { std::swap(keep(graph).outputs[0], keep(graph).outputs[1]); }));
+  EXPECT_TRUE(is_refused([&](Graph& graph) { graph.table_gradient_ops.clear(); }));
+  EXPECT_TRUE(is_refused(
+      [&](Graph& graph) { graph.table_gradient_ops.push_back(graph.table_gradient_ops.front()); }));
+  EXPECT_TRUE(is_refused([&](Graph& graph) { graph.table_gradient_ops[0].accumulates = false; }));
+  EXPECT_TRUE(is_refused(
+      [&](Graph& graph) { graph.table_gradient_ops[0].outputs[0] = graph.gradients[0].gradient; }));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "planner/program/arena_sizes.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "planner/base/check_in.h"
 #include "planner/program/inference.h"
@@ -8,52 +9,133 @@
 
 namespace stw {
 
+namespace {
+
+using FixedProgram = KnownHeights::FixedProgram;
+
+constexpr FixedProgram all_fixed[] = {FixedProgram::update,          FixedProgram::tables,
+                                      FixedProgram::table_gradients, FixedProgram::evaluate_tables,
+                                      FixedProgram::prefill,         FixedProgram::decode};
+static_assert(std::size(all_fixed) == KnownHeights::fixed_programs);
+
+bool is_of_training(FixedProgram program) {
+  return program == FixedProgram::update || program == FixedProgram::table_gradients;
+}
+
+// Two independent hashes of 64 bits, each a chain of multiplications by an odd number.
+class Hash {
+ public:
+  void add(uint64_t number) {
+    for (size_t i = 0; i < 2; ++i) {
+      uint64_t x = (state_[i] ^ number) * factor[i];
+      state_[i] = x ^ x >> 29;
+    }
+  }
+  std::array<uint64_t, 2> take() const { return state_; }
+
+ private:
+  static constexpr uint64_t factor[] = {0x9e3779b97f4a7c15, 0xd6e8feb86659fd93};
+  std::array<uint64_t, 2> state_{1, 2};
+};
+
+}  // namespace
+
+KnownHeights::Fixed& KnownHeights::fixed(FixedProgram program, const Offload& offload) {
+  std::vector<int> key{static_cast<int>(program), offload.overlap};
+  // The update reads no activations, and other programs read neither gradients nor states.
+  for (size_t what = 0; what < offload.parts.size(); ++what) {
+    const auto kind = static_cast<Offloaded>(what);
+    const bool counts = is_of_training(program) ? kind != Offloaded::inputs
+                                                : kind == Offloaded::weights || kind == Offloaded::inputs;
+    key.push_back(counts ? offload.parts[what] : 0);
+  }
+  return fixed_[std::move(key)];
+}
+
+ProgramHeight& KnownHeights::of(const Program& program, uint64_t alignment) {
+  Hash hash;
+  for (int c : program.caches) hash.add(static_cast<uint64_t>(c));
+  for (const Buffer& b : program.buffers) {
+    hash.add(static_cast<uint64_t>(b.first) << 32 | static_cast<uint32_t>(b.last));
+    hash.add(round_up(b.bytes, alignment));
+  }
+  return (*by_buffers_)[hash.take()];
+}
+
 ArenaSizes::ArenaSizes(const Graph& graph, std::shared_ptr<const Arena> arena, int64_t global_batch,
-                       int threads)
-    : graph_(graph), arena_(std::move(arena)), global_batch_(global_batch), threads_(threads) {}
+                       int threads, std::shared_ptr<KnownHeights> known)
+    : graph_(graph),
+      arena_(std::move(arena)),
+      global_batch_(global_batch),
+      threads_(threads),
+      known_(std::move(known)) {}
+
+Program ArenaSizes::build(FixedProgram program) const {
+  switch (program) {
+    case FixedProgram::update: return build_update(graph_, *arena_, threads_);
+    case FixedProgram::tables: return build_tables(graph_, *arena_, threads_, false);
+    case FixedProgram::table_gradients: return build_table_gradients(graph_, *arena_, threads_);
+    case FixedProgram::evaluate_tables: return build_tables(graph_, *arena_, threads_, true);
+    case FixedProgram::prefill: return build_generate(graph_, *arena_, threads_).first;
+    case FixedProgram::decode: break;
+  }
+  return build_generate(graph_, *arena_, threads_).second;
+}
+
+ArenaSizes::Part ArenaSizes::fixed(FixedProgram program) {
+  return {&known_->fixed(program, arena_->offload).height,
+          is_of_training(program) ? arena_->gradients_end : arena_->gradients_begin,
+          [this, program] { return build(program); }};
+}
 
 std::vector<ArenaSizes::Part> ArenaSizes::parts(const Decisions& decisions) {
   std::vector<int64_t> key{decisions.micro_batch, decisions.loss_chunks};
   key.insert(key.end(), decisions.saved.begin(), decisions.saved.end());
   key.insert(key.end(), decisions.tile_rows.begin(), decisions.tile_rows.end());
-  std::array<End, changing>& ends = ends_.try_emplace(std::move(key)).first->second;
-  auto micro = [&](int64_t samples, bool accumulate) {
-    return [this, &decisions, samples, accumulate] {
-      return build_micro(graph_, *arena_, decisions, samples, threads_, accumulate);
-    };
+  std::array<ProgramHeight, changing>& heights = heights_.try_emplace(std::move(key)).first->second;
+  std::vector<Part> list;
+  auto add_micro = [&](size_t index, int64_t samples, bool accumulate) {
+    list.push_back({&heights[index], arena_->gradients_end, [this, &decisions, samples, accumulate] {
+                      return build_micro(graph_, *arena_, decisions, samples, threads_, accumulate);
+                    }});
   };
-  std::vector<Part> list{{&ends[0], micro(decisions.micro_batch, false)}};
+  add_micro(0, decisions.micro_batch, false);
   // Without offloaded gradients, all later micro-steps have the layout of the first.
   if (!graph_.fuses_updates() && decisions.offload[Offloaded::gradients] > 0)
-    list.push_back({&ends[1], micro(decisions.micro_batch, true)});
-  if (const int64_t rest = global_batch_ % decisions.micro_batch; rest > 0)
-    list.push_back({&ends[2], micro(rest, true)});
-  list.push_back({&ends[3], [&] { return build_evaluate(graph_, *arena_, decisions, threads_); }});
-  list.push_back({&update_, [&] { return build_update(graph_, *arena_, threads_); }});
-  list.push_back({&tables_, [&] { return build_tables(graph_, *arena_, threads_, false); }});
-  list.push_back({&table_gradients_, [&] { return build_table_gradients(graph_, *arena_, threads_); }});
-  list.push_back({&evaluate_tables_, [&] { return build_tables(graph_, *arena_, threads_, true); }});
-  list.push_back({&prefill_, [&] { return build_generate(graph_, *arena_, threads_).first; }});
-  list.push_back({&decode_, [&] { return build_generate(graph_, *arena_, threads_).second; }});
+    add_micro(1, decisions.micro_batch, true);
+  if (const int64_t rest = global_batch_ % decisions.micro_batch; rest > 0) add_micro(2, rest, true);
+  list.push_back({&heights[3], arena_->gradients_begin,
+                  [this, &decisions] { return build_evaluate(graph_, *arena_, decisions, threads_); }});
+  for (const FixedProgram program : all_fixed) list.push_back(fixed(program));
   return list;
 }
 
+ProgramHeight* ArenaSizes::look_up(const Part& part, const Program& program) {
+  if (program.instructions.empty()) {
+    *part.height = {0, 0};
+    return nullptr;
+  }
+  assert(program.base == part.base);
+  ProgramHeight& known = known_->of(program, arena_->alignment);
+  known.least = std::max(known.least, live_bound(program, arena_->alignment) - part.base);
+  *part.height = known;
+  return &known;
+}
+
 bool ArenaSizes::within(const Part& part, uint64_t bytes) {
-  End& end = *part.end;
-  if (end.most <= bytes) return true;
-  if (end.least > bytes) return false;
+  const uint64_t room = bytes - std::min(bytes, part.base);
+  if (part.height->most <= room) return true;
+  if (part.height->least > room) return false;
   check_in();
   Program program = part.build();
-  if (program.instructions.empty()) {
-    end.most = 0;
-    return true;
-  }
-  end.least = live_bound(program, arena_->alignment);
-  if (end.least > bytes) return false;
+  ProgramHeight* const known = look_up(part, program);
+  if (known == nullptr || known->most <= room) return true;
+  if (known->least > room) return false;
   ++layouts_;
   lay_out(program, arena_->alignment, bytes);
-  end.most = program.end;
-  if (program.end > bytes) end.least = program.end;
+  known->most = program.end - part.base;
+  if (program.end > bytes) known->least = known->most;
+  *part.height = *known;
   return program.end <= bytes;
 }
 
@@ -69,10 +151,39 @@ uint64_t ArenaSizes::of(const Decisions& decisions) {
     if (within(part, bytes)) continue;
     // This program exceeds the limit. It was laid out as low as possible, unless its live bytes alone already
     // exceeded the limit.
-    if (part.end->least != part.end->most) within(part, part.end->least);
-    bytes = part.end->most;
+    if (part.height->least != part.height->most) within(part, size_add(part.base, part.height->least));
+    bytes = size_add(part.base, part.height->most);
   }
   return bytes;
+}
+
+uint64_t ArenaSizes::fixed_live_bytes() {
+  uint64_t most = 0;
+  for (const FixedProgram program : all_fixed) {
+    KnownHeights::Fixed& known = known_->fixed(program, arena_->offload);
+    const Part part = fixed(program);
+    if (!known.has_live_bytes) look_up(part, part.build());
+    known.has_live_bytes = true;
+    if (known.height.most > 0) most = std::max(most, size_add(part.base, known.height.least));
+  }
+  return most;
+}
+
+uint64_t ArenaSizes::fixed_picoseconds(const std::function<uint64_t(const Program&, bool)>& price) {
+  uint64_t sum = 0;
+  for (const FixedProgram program :
+       {FixedProgram::update, FixedProgram::tables, FixedProgram::table_gradients}) {
+    KnownHeights::Fixed& known = known_->fixed(program, arena_->offload);
+    if (!known.picoseconds) {
+      const Part part = fixed(program);
+      const Program built = part.build();
+      look_up(part, built);
+      known.has_live_bytes = true;
+      known.picoseconds = price(built, program == FixedProgram::update);
+    }
+    sum = size_add(sum, *known.picoseconds);
+  }
+  return sum;
 }
 
 }  // namespace stw

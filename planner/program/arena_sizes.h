@@ -6,15 +6,54 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "planner/program/program.h"
 
 namespace stw {
 
+// Bounds of the height of a program's memory. Both are equal once the program has been laid out as low as
+// possible.
+struct ProgramHeight {
+  uint64_t least = 0, most = UINT64_MAX;
+};
+
+// What is known about programs of several plans, graphs and offload choices. Saves building and laying out
+// equal programs again.
+class KnownHeights {
+ public:
+  // The programs that no decision changes except what lies in host memory.
+  struct Fixed {
+    ProgramHeight height;
+    bool has_live_bytes = false;  // whether height.least counts them
+    std::optional<uint64_t> picoseconds;
+  };
+  enum class FixedProgram { update, tables, table_gradients, evaluate_tables, prefill, decode };
+  static constexpr size_t fixed_programs = 6;
+
+  Fixed& fixed(FixedProgram program, const Offload& offload);
+  // Of programs whose buffers have the same lives and sizes.
+  ProgramHeight& of(const Program& program, uint64_t alignment);
+  // Forgets the programs of fixed(), which belong to one graph.
+  KnownHeights for_another_graph() const { return KnownHeights(by_buffers_); }
+  KnownHeights() : by_buffers_(std::make_shared<ByBuffers>()) {}
+
+ private:
+  using ByBuffers = std::map<std::array<uint64_t, 2>, ProgramHeight>;  // by a hash of the buffers
+  explicit KnownHeights(std::shared_ptr<ByBuffers> by_buffers) : by_buffers_(std::move(by_buffers)) {}
+
+  std::shared_ptr<ByBuffers> by_buffers_;
+  std::map<std::vector<int>, Fixed> fixed_;  // by program and numbers of offloaded parts
+};
+
 class ArenaSizes {
  public:
-  ArenaSizes(const Graph& graph, std::shared_ptr<const Arena> arena, int64_t global_batch, int threads);
+  using FixedProgram = KnownHeights::FixedProgram;
+  // `known`: those of the same graph.
+  ArenaSizes(const Graph& graph, std::shared_ptr<const Arena> arena, int64_t global_batch, int threads,
+             std::shared_ptr<KnownHeights> known = std::make_shared<KnownHeights>());
 
   // Bytes of a plan's arena after layout.
   uint64_t of(const Decisions& decisions);
@@ -24,27 +63,34 @@ class ArenaSizes {
   // Number of layouts made so far.
   int64_t layouts() const { return layouts_; }
 
+  // The most live bytes of the programs that no decision changes.
+  uint64_t fixed_live_bytes();
+  // price(program, whether it is the update), summed over the update and the programs of tables that a step
+  // runs.
+  uint64_t fixed_picoseconds(const std::function<uint64_t(const Program&, bool)>& price);
+
  private:
-  // Bounds of the end of a program's memory. Both are equal once the program has been laid out as low as
-  // possible.
-  struct End {
-    uint64_t least = 0, most = UINT64_MAX;
-  };
   struct Part {
-    End* end;
+    ProgramHeight* height;
+    uint64_t base;  // where the program's memory begins
     std::function<Program()> build;
   };
   // All programs of a plan. The ones that probably end highest come first.
   std::vector<Part> parts(const Decisions& decisions);
   bool within(const Part& part, uint64_t bytes);
+  // Sets part.height to what is known about its program. Returns it, or null if the program has no
+  // instructions.
+  ProgramHeight* look_up(const Part& part, const Program& program);
+  Part fixed(FixedProgram program);
+  Program build(FixedProgram program) const;
 
   const Graph& graph_;
   std::shared_ptr<const Arena> arena_;
   int64_t global_batch_;
   int threads_;
+  std::shared_ptr<KnownHeights> known_;
   static constexpr size_t changing = 4;  // number of programs that depend on decisions
-  std::map<std::vector<int64_t>, std::array<End, changing>> ends_;
-  End update_, prefill_, decode_, tables_, table_gradients_, evaluate_tables_;
+  std::map<std::vector<int64_t>, std::array<ProgramHeight, changing>> heights_;
   int64_t layouts_ = 0;
 };
 

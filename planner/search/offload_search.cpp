@@ -29,7 +29,8 @@ OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offloa
       offload_(offload),
       arena_(std::make_shared<const Arena>(make_arena(context_.graph, context_.device.alignment, offload))),
       update_(least_update),
-      sizes_(context_.graph, arena_, context_.request.global_batch, context_.request.threads) {
+      sizes_(context_.graph, arena_, context_.request.global_batch, context_.request.threads,
+             context_.known) {
   for (size_t s = 0; s + 1 < context_.graph.segments.size(); ++s) {
     const size_t kind = context_.segments.kind(arena_, s);
     if (!runs_.empty() && runs_.back().first == kind) runs_.back().second += 1;
@@ -45,20 +46,12 @@ OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offloa
 
 OffloadSearch::OffloadSearch(const SearchContext& context, const Offload& offload)
     : OffloadSearch(context, offload, 0) {
-  const Program update = build_update(context_.graph, *arena_, context_.request.threads);
-  const Program tables = build_tables(context_.graph, *arena_, context_.request.threads, false);
-  const Program table_gradients = build_table_gradients(context_.graph, *arena_, context_.request.threads);
-  const Program evaluate_tables = build_tables(context_.graph, *arena_, context_.request.threads, true);
+  const auto price = [&](const Program& program, bool is_update) {
+    return context_.pricing.program(program, is_update && offload.overlap);
+  };
   // Pricing::update() includes the updates inside the backward pass; the update program does not.
-  update_ = context_.graph.fuses_updates()
-                ? context_.pricing.update()
-                : size_add(size_add(context_.pricing.program(update, offload.overlap),
-                                    context_.pricing.program(tables)),
-                           context_.pricing.program(table_gradients));
-  const auto [prefill, decode] = build_generate(context_.graph, *arena_, context_.request.threads);
-  for (const Program* p : {&update, &tables, &table_gradients, &evaluate_tables, &prefill, &decode})
-    if (!p->instructions.empty())
-      fixed_program_bytes_ = std::max(fixed_program_bytes_, live_bound(*p, context_.device.alignment));
+  update_ = context_.graph.fuses_updates() ? context_.pricing.update() : sizes_.fixed_picoseconds(price);
+  fixed_program_bytes_ = sizes_.fixed_live_bytes();
 }
 
 std::vector<SegmentRun> OffloadSearch::runs(int64_t m,
@@ -266,7 +259,8 @@ uint64_t OffloadSearch::fewest_live_bytes() {
 const Candidate& OffloadSearch::with_fewest_live_bytes() {
   if (fewest_) return *fewest_;
   for (int64_t m : micro_batches_) {
-    if (fewest_ && fewest_live_bytes(m) >= arena(fewest_->decisions)) break;  // more samples need more bytes
+    // More samples need more bytes. Whether a plan fits is found faster than the bytes of its arena.
+    if (fewest_ && sizes_.within(fewest_->decisions, fewest_live_bytes(m))) break;
     const std::vector<SegmentRun>& best = choices(m).stack.runs();
     const bool is_best = live_bytes_of(choices(m), least_peak(best)) == fewest_live_bytes(m);
     const std::vector<SegmentRun> all = is_best ? best : runs(m, &SegmentChoices::of_kind);
@@ -277,29 +271,57 @@ const Candidate& OffloadSearch::with_fewest_live_bytes() {
 }
 
 const std::optional<Candidate>& OffloadSearch::smallest() {
-  if (knows_smallest_ || micro_batches_.empty()) return smallest_;
-  knows_smallest_ = true;
-  smallest_ = with_fewest_live_bytes();
-  // If this plan's layout has gaps, a Pareto point with more live bytes may have a smaller arena. Usually
-  // that is the first point whose layout has no gaps.
-  uint64_t low = smallest_->live_bytes, high = arena(smallest_->decisions) - 1;
-  if (low > high) return smallest_;
-  auto improves = [&](uint64_t limit) {
-    std::optional<Candidate> point = fastest_with_live_bytes(limit);
-    if (!point || !sizes_.within(point->decisions, arena(smallest_->decisions) - 1)) return false;
-    high = point->live_bytes - 1;
-    smallest_ = std::move(*point);
-    return true;
-  };
-  const uint64_t first = low, gap = high - low, parts = points_in_gap(context_.effort);
-  for (uint64_t n = 1; n <= parts; ++n) {
-    const uint64_t limit = n == parts ? first + gap : first + gap / parts * n;
-    if (improves(limit)) break;
-    low = limit + 1;
-  }
-  for (int n = 0; n < halvings(context_.effort) && low <= high; ++n)
-    if (const uint64_t limit = low + (high - low) / 2; !improves(limit)) low = limit + 1;
+  while (improve_smallest()) {}
   return smallest_;
+}
+
+bool OffloadSearch::smallest_fits(uint64_t arena_bytes) {
+  if (micro_batches_.empty()) return false;
+  // Live bytes count gradients in host memory as if every micro-step fetched them, but the first one does
+  // not.
+  const bool are_least = offload_[Offloaded::gradients] == 0;
+  if (are_least && fewest_live_bytes() > arena_bytes) return false;
+  while (!smallest_ || !within(smallest_->decisions, arena_bytes)) {
+    // Pareto points that are tried later have at least `low` live bytes.
+    if (are_least && improvement_ && improvement_->low > arena_bytes) return false;
+    if (!improve_smallest()) return false;
+  }
+  return true;
+}
+
+// If the layout of the plan with the fewest live bytes has gaps, a Pareto point with more live bytes may have
+// a smaller arena. Usually that is the first point whose layout has no gaps.
+bool OffloadSearch::improve_smallest() {
+  if (micro_batches_.empty()) return false;
+  if (!smallest_) {
+    smallest_ = with_fewest_live_bytes();
+    return true;
+  }
+  if (!improvement_) {
+    const uint64_t low = smallest_->live_bytes;
+    if (within(smallest_->decisions, low)) return false;
+    const uint64_t high = arena(smallest_->decisions) - 1;
+    improvement_ = {low, high - low, low, high};
+  }
+  Improvement& i = *improvement_;
+  const uint64_t parts = points_in_gap(context_.effort);
+  i.is_bisected = i.is_bisected || i.points == parts;
+  if (i.is_bisected && (i.halvings++ == halvings(context_.effort) || i.low > i.high)) {
+    i.low = UINT64_MAX;
+    return false;
+  }
+  const uint64_t limit = i.is_bisected         ? i.low + (i.high - i.low) / 2
+                         : ++i.points == parts ? i.first + i.gap
+                                               : i.first + i.gap / parts * i.points;
+  std::optional<Candidate> point = fastest_with_live_bytes(limit);
+  if (!point || !within(point->decisions, arena(smallest_->decisions) - 1)) {
+    i.low = limit + 1;
+    return true;
+  }
+  i.is_bisected = true;
+  i.high = point->live_bytes - 1;
+  smallest_ = std::move(*point);
+  return true;
 }
 
 Programs OffloadSearch::programs(const Decisions& decisions) const {

@@ -46,6 +46,7 @@ struct SearchContext {
   SegmentChoices& segments;
   const std::vector<int64_t>& micro_batches;  // ascending
   Effort effort = Effort::full;
+  std::shared_ptr<KnownHeights> known = std::make_shared<KnownHeights>();
 };
 
 class OffloadSearch {
@@ -68,12 +69,8 @@ class OffloadSearch {
   // The plan with the smallest arena of those that the search tries. Empty if no micro-batch fits into the
   // host memory.
   const std::optional<Candidate>& smallest();
-  // Whether the plan of smallest() fits. The plan with the fewest live bytes is tried first: it is found
-  // faster, and if it fits, so does smallest().
-  bool smallest_fits(uint64_t arena_bytes) {
-    return sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) ||
-           sizes_.within(smallest()->decisions, arena_bytes);
-  }
+  // Whether the plan of smallest() fits. Ends the search for that plan as soon as this is known.
+  bool smallest_fits(uint64_t arena_bytes);
   // For each micro-batch, finds the plan with the fewest live bytes among the plans made of all variants.
   // Returns the one of these plans that has the smallest arena. Requires that some micro-batch fits into the
   // host memory.
@@ -82,6 +79,8 @@ class OffloadSearch {
   uint64_t fewest_live_bytes();
   // Bytes of a plan's arena after layout.
   uint64_t arena(const Decisions& decisions) { return sizes_.of(decisions); }
+  // Whether they are at most this many. Quicker than arena().
+  bool within(const Decisions& decisions, uint64_t bytes) { return sizes_.within(decisions, bytes); }
   Programs programs(const Decisions& decisions) const;
 
   // A lower bound of the picoseconds of plans with this micro-batch within the bytes, by the linear
@@ -117,6 +116,8 @@ class OffloadSearch {
   // arena fits.
   std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound,
                                              uint64_t to_beat);
+  // Tries to improve smallest_ by one more Pareto point. False if no more are tried.
+  bool improve_smallest();
   Candidate candidate(int64_t micro_batch, const std::vector<SegmentRun>& runs, const StackChoice& choice);
 
   SearchContext context_;
@@ -132,8 +133,16 @@ class OffloadSearch {
   std::map<MicroBatches, std::vector<SegmentRun>> least_;
   std::map<int64_t, uint64_t> fewest_live_bytes_;
   ArenaSizes sizes_;
-  bool knows_smallest_ = false;
   std::optional<Candidate> fewest_, smallest_;
+  // The search for smallest(). Pareto points with live bytes from `low` to `high` may improve it.
+  struct Improvement {
+    uint64_t first, gap;  // `low` at first, and `high` minus it
+    uint64_t low, high;
+    uint64_t points = 0;  // number of points that were tried, until one was better
+    int halvings = 0;     // number of times that the rest was bisected
+    bool is_bisected = false;
+  };
+  std::optional<Improvement> improvement_;
 };
 
 // Bytes of the block inputs that lie in host memory.

@@ -39,16 +39,30 @@ class Advisor {
   Advice advice();
 
  private:
+  // An offer that does not fit, and its smallest budget, or if that is not known, a lower bound of it.
   struct Miss {
     Offer offer;
     uint64_t bytes;
+    bool is_known;
   };
   std::optional<GraphSource> source_of(const Offer& offer, const Request& changed) const;
   // The smallest budget of the changed request, or where that does not fit, maybe only a lower bound of it
   // that does not fit either. Empty if the request is invalid. Remembers it for the lists.
   std::optional<uint64_t> least_bytes(const Offer& offer);
   std::optional<uint64_t> find_least_bytes(const Offer& offer);
-  static std::optional<uint64_t> least_bytes(const GraphSource& source, const Request& request);
+  // The smallest budget, or something near it on the same side of the budget: more if `is_upper`, otherwise
+  // less.
+  struct Least {
+    uint64_t bytes;
+    bool is_upper;
+  };
+  static std::optional<Least> least_bytes(const GraphSource& source, const Request& request,
+                                          const SearchSpace* like, bool is_exact);
+  std::optional<Least> measured_least_bytes(const Offer& offer, bool is_exact) const;
+  // A lower bound of the smallest budget, computed fast, if that does not fit.
+  std::optional<uint64_t> persistent_bytes(const Offer& offer) const;
+  // Of each kind of offer that does not fit, the one that needs the fewest bytes; and of these the best.
+  std::vector<Miss> closest_misses();
   bool fits(const Offer& offer);
   // The same for an offer without values. Remembers the answer for is_pruned().
   bool try_steps(Steps steps);
@@ -83,8 +97,8 @@ class Advisor {
   const Steps possible_;
   const std::vector<Steps> free_;
   std::vector<Offer> lines_;
-  std::vector<Steps> fitting_, failing_;                        // without values
-  std::map<int, Miss> misses_;                                  // the smallest that does not fit, by kind
+  std::vector<Steps> fitting_, failing_;  // without values
+  std::vector<Miss> misses_;
   std::map<std::string, std::optional<uint64_t>> least_bytes_;  // by the change's text
 };
 
@@ -95,16 +109,19 @@ std::optional<GraphSource> Advisor::source_of(const Offer& offer, const Request&
   return source ? std::optional(std::move(*source)) : std::nullopt;
 }
 
-std::optional<uint64_t> Advisor::least_bytes(const GraphSource& source, const Request& request) {
+std::optional<Advisor::Least> Advisor::least_bytes(const GraphSource& source, const Request& request,
+                                                   const SearchSpace* like, bool is_exact) {
   check_in();
   const DeviceProfile& device = profile_of(request);
   // The smallest plan offloads everything, which a rough search tries, too.
   SearchSpace space(source, numerics_of(request, smallest_state_bits(request)), request, device,
-                    request.host_bytes > 0 ? Effort::rough : Effort::full);
+                    request.host_bytes > 0 ? Effort::rough : Effort::full, like);
   if (space.is_empty()) return std::nullopt;
-  const uint64_t reserve = reserve_of(request, device), live = size_add(space.fewest_live_bytes(), reserve);
-  if (live > budget_of(request, device)) return live;
-  return size_add(space.arena(space.smallest().decisions), reserve);
+  const uint64_t reserve = reserve_of(request, device), live = size_add(space.fewest_live_bytes(), reserve),
+                 budget = budget_of(request, device);
+  if (live > budget || space.smallest_fits(budget - reserve)) return Least{live, false};
+  if (!is_exact) return Least{size_add(space.arena_with_fewest_live_bytes(), reserve), true};
+  return Least{size_add(space.arena(space.smallest().decisions), reserve), false};
 }
 
 std::optional<uint64_t> Advisor::least_bytes(const Offer& offer) {
@@ -113,20 +130,57 @@ std::optional<uint64_t> Advisor::least_bytes(const Offer& offer) {
   return known->second;
 }
 
-std::optional<uint64_t> Advisor::find_least_bytes(const Offer& offer) {
+std::optional<Advisor::Least> Advisor::measured_least_bytes(const Offer& offer, bool is_exact) const {
   const Request changed = changed_request(request_, offer);
   const std::optional<GraphSource> source = source_of(offer, changed);
+  return source ? least_bytes(*source, changed, &space_, is_exact) : std::nullopt;
+}
+
+std::optional<uint64_t> Advisor::persistent_bytes(const Offer& offer) const {
+  const Request changed = changed_request(request_, offer);
+  if (changed.host_bytes > 0) return std::nullopt;
+  const std::optional<GraphSource> source = source_of(offer, changed);
   if (!source) return std::nullopt;
-  const std::optional<uint64_t> bytes = least_bytes(*source, changed);
-  if (!bytes || *bytes <= budget_) return bytes;
-  const int kind = offer.has(Step::model)                   ? 4
-                   : offer.has(Step::sequence)              ? 3
-                   : has_adapters_ || offer.has(Step::lora) ? 2
-                   : offer.has(Step::host_memory)           ? 0
-                                                            : 1;
-  const auto [entry, is_new] = misses_.try_emplace(kind, Miss{offer, *bytes});
-  if (!is_new && *bytes < entry->second.bytes) entry->second = {offer, *bytes};
-  return bytes;
+  const Graph graph = (*source)(numerics_of(changed, smallest_state_bits(changed)));
+  const uint64_t bytes =
+      size_add(make_arena(graph, profile_of(changed).alignment, {}).gradients_end, reserve_);
+  return bytes > budget_ ? std::optional(bytes) : std::nullopt;
+}
+
+std::optional<uint64_t> Advisor::find_least_bytes(const Offer& offer) {
+  if (const std::optional<uint64_t> bound = persistent_bytes(offer)) {
+    misses_.push_back({offer, *bound, false});
+    return bound;
+  }
+  const std::optional<Least> least = measured_least_bytes(offer, false);
+  if (!least) return std::nullopt;
+  if (least->bytes > budget_)
+    misses_.push_back({offer, least->is_upper ? budget_ + 1 : least->bytes, !least->is_upper});
+  return least->bytes;
+}
+
+std::vector<Advisor::Miss> Advisor::closest_misses() {
+  std::map<int, Miss> of_kinds;
+  for (Miss& miss : misses_) {
+    const Offer& offer = miss.offer;
+    const int kind = offer.has(Step::model)                   ? 4
+                     : offer.has(Step::sequence)              ? 3
+                     : has_adapters_ || offer.has(Step::lora) ? 2
+                     : offer.has(Step::host_memory)           ? 0
+                                                              : 1;
+    const auto best = of_kinds.find(kind);
+    const auto is_best = [&] { return best == of_kinds.end() || miss.bytes < best->second.bytes; };
+    if (!is_best()) continue;
+    if (!miss.is_known)
+      miss.bytes = measured_least_bytes(offer, true).value_or(Least{size_limit, false}).bytes;
+    if (is_best()) of_kinds.insert_or_assign(kind, miss);
+  }
+  std::vector<Miss> list;
+  for (const auto& [kind, miss] : of_kinds)
+    if (miss.bytes < least_) list.push_back(miss);
+  std::stable_sort(list.begin(), list.end(), [](const Miss& a, const Miss& b) { return a.bytes < b.bytes; });
+  if (list.size() > most_misses) list.resize(most_misses);
+  return list;
 }
 
 bool Advisor::fits(const Offer& offer) {
@@ -189,7 +243,7 @@ std::optional<uint64_t> Advisor::least_host_bytes(const Offer& offer, Effort eff
   const std::optional<GraphSource> source = source_of(offer, changed);
   if (!source) return std::nullopt;
   SearchSpace space(*source, numerics_of(changed, smallest_state_bits(changed)), changed, profile_of(changed),
-                    effort);
+                    effort, &space_);
   return space.least_host_bytes(budget_ - reserve_);
 }
 
@@ -278,16 +332,17 @@ std::optional<Relaxation> Advisor::relaxation(const Offer& given) {
   const Request changed = changed_request(request_, offer);
   const std::optional<GraphSource> source = source_of(offer, changed);
   if (!source) return std::nullopt;
-  Result<Plan> plan = search_alone(*source, changed);
-  if (!plan) return std::nullopt;
   const bool to_host = offer.has(Step::host_memory);
+  const auto planned = [&](const Request& to) { return search_alone(*source, to, space_, !to_host); };
+  Result<Plan> plan = planned(changed);
+  if (!plan) return std::nullopt;
   if (to_host) {
     offer.host_bytes = round_up(plan->bytes.host, mebibyte);
-    plan = search_alone(*source, changed_request(request_, offer));
+    plan = planned(changed_request(request_, offer));
     // With more host memory, a search may reach a plan that it does not reach with what that plan takes.
     if (const auto least = plan && plan->fits ? std::nullopt : least_host_bytes(given, Effort::full)) {
       offer.host_bytes = round_up(std::max(*least, offer.host_bytes), mebibyte);
-      plan = search_alone(*source, changed_request(request_, offer));
+      plan = planned(changed_request(request_, offer));
     }
     if (!plan) return std::nullopt;
   }
@@ -322,8 +377,8 @@ std::string Advisor::smallest_card(const Offer& offer) {
     on_card.calibrated.reset();
     on_card.device_memory = on_card.memory_bytes = card->memory_bytes;
     const std::optional<GraphSource> source = source_of(offer, on_card);
-    const std::optional<uint64_t> needs = source ? least_bytes(*source, on_card) : std::nullopt;
-    if (needs && *needs <= card->memory_bytes)
+    const std::optional<Least> needs = source ? least_bytes(*source, on_card, nullptr, false) : std::nullopt;
+    if (needs && needs->bytes <= card->memory_bytes)
       return std::string(card->name) + " (" + human_bytes(card->memory_bytes) + ")";
   }
   return "";
@@ -333,7 +388,7 @@ std::string Advisor::shortage(const Offer& best, const std::string& change) {
   const Request changed = changed_request(request_, best);
   const std::optional<GraphSource> source = source_of(best, changed);
   if (!source) return "";
-  const Result<Plan> plan = search_alone(*source, changed);
+  const Result<Plan> plan = search_alone(*source, changed, space_, true);
   if (!plan) return "";
   const Bytes& b = plan->bytes;
   std::string text = "no setting makes this fit: ";
@@ -380,12 +435,7 @@ Advice Advisor::advice() {
       advice.relaxations.push_back(std::move(*r));
   if (!advice.relaxations.empty()) return advice;
   if (possible_ & bit(Step::host_memory)) least_bytes({bit(Step::host_memory), size_limit});
-  std::vector<Miss> misses;
-  for (const auto& [kind, miss] : misses_)
-    if (miss.bytes < least_) misses.push_back(miss);
-  std::stable_sort(misses.begin(), misses.end(),
-                   [](const Miss& a, const Miss& b) { return a.bytes < b.bytes; });
-  if (misses.size() > most_misses) misses.resize(most_misses);
+  const std::vector<Miss> misses = closest_misses();
   for (const Miss& miss : misses)
     if (std::optional<Relaxation> r = relaxation(miss.offer)) advice.relaxations.push_back(std::move(*r));
   advice.shortage = shortage(misses.empty() ? Offer{} : misses[0].offer,

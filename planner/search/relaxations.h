@@ -12,8 +12,11 @@ namespace stw {
 // The fastest of the plans with the smallest arena. (smallest() does not consider time.)
 Candidate fastest_of_smallest(SearchSpace& space);
 
-// The plan of search(), without relaxations and next_gib_picoseconds.
-Result<Plan> search_alone(const GraphSource& source, const Request& request);
+// The plan of search(), without relaxations and next_gib_picoseconds. `like`: a search space for the same
+// batch and device; what it knows need not be computed again. `needs_minimum`: otherwise minimum_bytes of a
+// plan that fits is 0.
+Result<Plan> search_alone(const GraphSource& source, const Request& request, const SearchSpace& like,
+                          bool needs_minimum);
 
 struct Advice {
   std::vector<Relaxation> relaxations;  // at most eight

@@ -55,6 +55,13 @@ void fill_plan(Plan& plan, SearchSpace& all, const Candidate& c, uint64_t reserv
   plan.unlimited_picoseconds = all.unlimited();
 }
 
+// Sets the time of the plan with a GiB more.
+void look_beyond(Plan& plan, SearchSpace& space, uint64_t arena_budget) {
+  const uint64_t arena = std::max(arena_budget, plan.bytes.arena);
+  const std::optional<Candidate> next = space.fastest(size_add(arena, uint64_t{1} << 30));
+  if (next) plan.next_gib_picoseconds = next->picoseconds;
+}
+
 }  // namespace
 
 static bool uses_library_attention(const Graph& graph) {
@@ -79,8 +86,9 @@ Status check_graph(const Graph& graph, const Request& request, const DeviceProfi
 }
 
 // Relaxations (null: none) and the time with more memory are computed only for the answer that is shown.
+// `like`: a search space for the same batch and device that shares what is known (null: none).
 static Result<Plan> answer(const GraphSource& source, const Request& request,
-                           const Alternatives* alternatives) {
+                           const Alternatives* alternatives, const SearchSpace* like, bool needs_minimum) {
   STW_TRY(check(request));
   const DeviceProfile* device = &profile_of(request);
   Plan plan;
@@ -91,7 +99,8 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
   if (request.device_memory == 0) plan.request.device_memory = device->memory_bytes;
   const uint64_t arena_budget = budget > reserve ? budget - reserve : 0;
 
-  SearchSpace wide(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), plan.request, *device);
+  SearchSpace wide(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), plan.request, *device,
+                   Effort::full, like);
   STW_TRY(check_graph(wide.graph(), request, *device));
   if (wide.is_empty())
     return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
@@ -105,11 +114,13 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
   std::unique_ptr<SearchSpace> narrow;
   if (request.state_bits == 0 && optimizer_row(request.optimizer).has_8bit_states) {
     plan.states_reason = "32-bit states fit";
-    narrow = std::make_unique<SearchSpace>(source, numerics_of(request, 8), plan.request, *device,
-                                           Effort::full, &wide);
+    narrow =
+        std::make_unique<SearchSpace>(source, numerics_of(request, 8), plan.request, *device, Effort::full,
+                                      like != nullptr && wide.shares_segments(*like) ? like : &wide);
     const uint64_t fastest_of_8 = narrow->unlimited();
     if (!found || found->picoseconds > unlimited || found->picoseconds / 10 * 9 > fastest_of_8) {
-      std::optional<Candidate> other = narrow->fastest(arena_budget);
+      const bool may_win = !found || narrow->may_beat(found->picoseconds / 10 * 9, arena_budget);
+      std::optional<Candidate> other = may_win ? narrow->fastest(arena_budget) : std::nullopt;
       const bool worth = found && other && found->picoseconds / 10 * 9 > other->picoseconds;
       if (other && (!found || worth)) {
         plan.states_reason =
@@ -132,7 +143,8 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
   plan.layers = graph.blocks();
   plan.fits = found.has_value();
   SearchSpace& smallest_space = narrow ? *narrow : *chosen;
-  plan.minimum_bytes = size_add(smallest_space.arena(smallest_space.smallest().decisions), reserve);
+  if (needs_minimum || !plan.fits)
+    plan.minimum_bytes = size_add(smallest_space.arena(smallest_space.smallest().decisions), reserve);
   if (!plan.fits) {
     chosen = &smallest_space;
     found = fastest_of_smallest(smallest_space);
@@ -145,10 +157,8 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
   const uint64_t most = plan.fits ? arena_budget : chosen->arena(found->decisions);
   found = chosen->with_bound(std::move(*found), most);
   fill_plan(plan, *chosen, *found, reserve, budget);
-  const std::optional<Candidate> next =
-      alternatives ? chosen->fastest(size_add(std::max(arena_budget, plan.bytes.arena), uint64_t{1} << 30))
-                   : std::nullopt;
-  plan.next_gib_picoseconds = next ? next->picoseconds : plan.step_picoseconds;
+  plan.next_gib_picoseconds = plan.step_picoseconds;
+  if (alternatives) look_beyond(plan, *chosen, arena_budget);
   if (plan.step_picoseconds >= size_limit)
     return Error{Code::bad_argument,
                  "a step would take weeks within this budget, more than the cost model can count; set a "
@@ -157,11 +167,12 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
 }
 
 Result<Plan> search(const GraphSource& source, const Request& request, const Alternatives& alternatives) {
-  return answer(source, request, &alternatives);
+  return answer(source, request, &alternatives, nullptr, true);
 }
 
-Result<Plan> search_alone(const GraphSource& source, const Request& request) {
-  return answer(source, request, nullptr);
+Result<Plan> search_alone(const GraphSource& source, const Request& request, const SearchSpace& like,
+                          bool needs_minimum) {
+  return answer(source, request, nullptr, &like, needs_minimum);
 }
 
 }  // namespace stw

@@ -43,6 +43,11 @@ bool is_countable(const Graph& graph, int64_t m) {
   return sum <= most_bytes;
 }
 
+// Whether SegmentChoices of one request serve the other too, if their graphs are alike.
+bool are_for_same_segments(const Request& a, const Request& b) {
+  return a.global_batch == b.global_batch && a.recompute == b.recompute && a.threads == b.threads;
+}
+
 // The numbers from 0 to `parts` in this many steps.
 std::vector<int> steps(int parts, int count) {
   std::set<int> values{0};
@@ -51,6 +56,17 @@ std::vector<int> steps(int parts, int count) {
 }
 
 }  // namespace
+
+std::shared_ptr<KnownHeights> SearchSpace::known_heights(const SearchSpace* like, const Graph& graph) {
+  if (like == nullptr) return std::make_shared<KnownHeights>();
+  const Graph& other = like->graph_;
+  const bool is_same = other.tensors == graph.tensors && other.update_ops == graph.update_ops &&
+                       other.generate_ops == graph.generate_ops && other.table_ops == graph.table_ops &&
+                       other.table_gradient_ops == graph.table_gradient_ops &&
+                       other.evaluate_table_ops == graph.evaluate_table_ops &&
+                       have_same_micro_steps(other, graph);
+  return is_same ? like->known_ : std::make_shared<KnownHeights>(like->known_->for_another_graph());
+}
 
 SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
                          const DeviceProfile& device, Effort effort)
@@ -64,9 +80,11 @@ SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, co
       device_(device),
       graph_(source(numerics)),
       pricing_(graph_, device, request.threads),
-      segments_(like != nullptr && have_same_micro_steps(like->graph_, graph_)
+      segments_(like != nullptr && are_for_same_segments(like->request_, request) &&
+                        have_same_micro_steps(like->graph_, graph_)
                     ? like->segments_
                     : std::make_shared<SegmentChoices>(graph_, request, pricing_)),
+      known_(known_heights(like, graph_)),
       like_(like) {
   micro_batches_ = micro_batches(request);
   std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
@@ -123,7 +141,7 @@ SearchSpace* SearchSpace::keeping_rows() {
     return graph;
   };
   keeping_rows_ = std::make_unique<SearchSpace>(source, numerics_, request_, device_, effort_,
-                                                like_ ? like_->keeping_rows_.get() : nullptr);
+                                                like_ && like_->keeping_rows_ ? like_->keeping_rows_.get() : this);
   return keeping_rows_.get();
 }
 
@@ -174,11 +192,49 @@ std::optional<Candidate> SearchSpace::fastest_without_kept_rows(uint64_t arena_b
 const Candidate& SearchSpace::smallest() {
   if (keeping_rows()) return keeping_rows()->smallest();
   if (smallest_) return *smallest_;
+  if (full_recompute_ && full_recompute_->smallest_fits(least_arena() - 1))
+    return *(smallest_ = full_recompute_->smallest());
   smallest_ = smallest_without_full_recompute();
   if (full_recompute_ &&
-      full_recompute_->arena(full_recompute_->smallest().decisions) < arena(smallest_->decisions))
+      full_recompute_->within(full_recompute_->smallest().decisions, arena(smallest_->decisions) - 1))
     smallest_ = full_recompute_->smallest();
   return *smallest_;
+}
+
+std::set<SearchSpace::Node> SearchSpace::choices_by_sums(uint64_t arena_bytes) {
+  uint64_t micro_steps = UINT64_MAX;
+  for (int64_t m : micro_batches_)
+    micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());
+  std::set<Node> open;
+  for (size_t c = 0; c < choices_.size(); ++c)
+    if (const OffloadFigures& f = choices_[c].figures;
+        f.host_bytes <= request_.host_bytes && f.resident_bytes <= arena_bytes)
+      open.insert({size_add(micro_steps, bound_->least_update(f)), c, BoundFrom::sums});
+  return open;
+}
+
+bool SearchSpace::may_beat(uint64_t picoseconds, uint64_t arena_bytes) {
+  return may_beat_without_full_recompute(picoseconds, arena_bytes) ||
+         (keeping_rows() && keeping_rows()->may_beat(picoseconds, arena_bytes)) ||
+         (full_recompute_ && full_recompute_->may_beat(picoseconds, arena_bytes));
+}
+
+bool SearchSpace::may_beat_without_full_recompute(uint64_t picoseconds, uint64_t arena_bytes) {
+  if (is_empty()) return false;
+  if (choices_.size() == 1) return search_of(0).bound(arena_bytes) < picoseconds;
+  std::set<Node> open = choices_by_sums(arena_bytes);
+  while (!open.empty() && open.begin()->least < picoseconds) {
+    const auto [least, c, from] = *open.begin();
+    open.erase(open.begin());
+    if (from == BoundFrom::own_search) return true;
+    const OffloadFigures& f = choices_[c].figures;
+    // Live bytes may count gradients that the smallest plan does not fetch.
+    const uint64_t bytes = size_add(arena_bytes, f.gradient_bytes);
+    if (from == BoundFrom::sums)
+      open.insert({std::max(least, bound_->of_cell(f, f, bytes)), c, BoundFrom::first_search});
+    else open.insert({std::max(least, search_of(c).bound(bytes)), c, BoundFrom::own_search});
+  }
+  return false;
 }
 
 std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t arena_bytes, uint64_t to_beat) {
@@ -188,15 +244,8 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
   if (choices_.size() == 1)
     return search_of(0).smallest_fits(arena_bytes) ? search_of(0).fastest(arena_bytes, to_beat)
                                                    : std::nullopt;
-  if (arena(smallest_without_full_recompute().decisions) > arena_bytes) return std::nullopt;
-  uint64_t micro_steps = UINT64_MAX;
-  for (int64_t m : micro_batches_)
-    micro_steps = std::min(micro_steps, search_of(0).ops(m) - search_of(0).update_picoseconds());
-  std::set<Node> open;  // `least`: picoseconds of a step
-  for (size_t c = 0; c < choices_.size(); ++c)
-    if (const OffloadFigures& f = choices_[c].figures;
-        f.host_bytes <= request_.host_bytes && f.resident_bytes <= arena_bytes)
-      open.insert({size_add(micro_steps, bound_->least_update(f)), c, BoundFrom::sums});
+  if (!smallest_fits_without_full_recompute(arena_bytes)) return std::nullopt;
+  std::set<Node> open = choices_by_sums(arena_bytes);
   std::optional<Candidate> best;
   size_t best_choice = 0;
   while (!open.empty()) {
@@ -221,9 +270,10 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
   // Live bytes are counted as if every micro-step fetched gradients, but the first micro-step does not. If a
   // step has only one micro-step, the smallest plan may need fewer bytes than counted, and may be faster than
   // the plans of the searches.
-  const Candidate& least = smallest_without_full_recompute();
-  if (arena(least.decisions) <= arena_bytes && (!best || least.picoseconds < best->picoseconds)) best = least;
-  if (!best || best->picoseconds >= to_beat) return std::nullopt;
+  if (!best || (smallest_may_beat(best->picoseconds, arena_bytes) &&
+                smallest_without_full_recompute().picoseconds < best->picoseconds))
+    best = smallest_without_full_recompute();
+  if (best->picoseconds >= to_beat) return std::nullopt;
   best->bound_picoseconds = 0;
   return best;
 }
@@ -285,30 +335,69 @@ void SearchSpace::refine(const OffloadBound::Corner& promising, uint64_t arena_b
       }
 }
 
-const Candidate& SearchSpace::smallest_without_full_recompute() {
-  if (smallest_without_full_recompute_) return *smallest_without_full_recompute_;
+size_t SearchSpace::smallest_choice() {
+  if (smallest_choice_) return *smallest_choice_;
   std::set<Node> open;  // `least`: live bytes; at first the resident bytes
   for (size_t c = 0; c < choices_.size(); ++c)
     if (choices_[c].figures.host_bytes <= request_.host_bytes)
       open.insert({choices_[c].figures.resident_bytes, c, BoundFrom::sums});
-  uint64_t least = UINT64_MAX;
-  size_t choice = 0;
+  std::optional<size_t> choice;
+  const auto fewest = [&]() -> const Decisions& {
+    return search_of(*choice).with_fewest_live_bytes().decisions;
+  };
   while (!open.empty()) {
     const auto [live_bytes, c, from] = *open.begin();
     open.erase(open.begin());
-    if (live_bytes >= least) break;
+    if (choice && search_of(*choice).within(fewest(), live_bytes)) break;
     if (from != BoundFrom::own_search) {
-      open.insert({search_of(c).fewest_live_bytes(), c, BoundFrom::own_search});
+      if (const uint64_t least = search_of(c).fewest_live_bytes(); least != UINT64_MAX)
+        open.insert({least, c, BoundFrom::own_search});
       continue;
     }
-    const Candidate& found = search_of(c).with_fewest_live_bytes();
-    const uint64_t bytes = search_of(c).arena(found.decisions);
-    if (bytes >= least) continue;
-    least = bytes;
-    choice = c;
+    const Decisions& found = search_of(c).with_fewest_live_bytes().decisions;
+    if (!choice || search_of(c).within(found, search_of(*choice).arena(fewest()) - 1)) choice = c;
   }
-  smallest_without_full_recompute_ = *search_of(choice).smallest();
+  smallest_choice_ = choice.value_or(0);
+  return *smallest_choice_;
+}
+
+uint64_t SearchSpace::least_arena() {
+  if (choices_.size() == 1) return search_of(0).fewest_live_bytes();
+  uint64_t least = UINT64_MAX;
+  for (const OffloadChoice& c : choices_)
+    if (c.figures.host_bytes <= request_.host_bytes) least = std::min(least, c.figures.resident_bytes);
+  return least;
+}
+
+const Candidate& SearchSpace::smallest_without_full_recompute() {
+  if (!smallest_without_full_recompute_)
+    smallest_without_full_recompute_ = *search_of(smallest_choice()).smallest();
   return *smallest_without_full_recompute_;
+}
+
+bool SearchSpace::smallest_fits_without_full_recompute(uint64_t arena_bytes) {
+  if (is_empty() || least_arena() > arena_bytes) return false;
+  return search_of(smallest_choice()).smallest_fits(arena_bytes);
+}
+
+bool SearchSpace::smallest_fits(uint64_t arena_bytes) {
+  if (keeping_rows()) return keeping_rows()->smallest_fits(arena_bytes);
+  return smallest_fits_without_full_recompute(arena_bytes) ||
+         (full_recompute_ && full_recompute_->smallest_fits(arena_bytes));
+}
+
+uint64_t SearchSpace::arena_with_fewest_live_bytes() {
+  if (keeping_rows()) return keeping_rows()->arena_with_fewest_live_bytes();
+  OffloadSearch& search = search_of(smallest_choice());
+  const uint64_t own = search.arena(search.with_fewest_live_bytes().decisions);
+  return full_recompute_ ? std::min(own, full_recompute_->arena_with_fewest_live_bytes()) : own;
+}
+
+bool SearchSpace::smallest_may_beat(uint64_t picoseconds, uint64_t arena_bytes) {
+  if (smallest_without_full_recompute_) return true;  // it is known
+  // Live bytes may count gradients that the plan does not fetch.
+  const uint64_t bytes = size_add(arena_bytes, choices_[smallest_choice()].figures.gradient_bytes);
+  return search_of(smallest_choice()).bound(bytes) < picoseconds;
 }
 
 uint64_t SearchSpace::fewest_live_bytes() {
@@ -335,17 +424,28 @@ std::optional<uint64_t> SearchSpace::least_host_bytes(uint64_t arena_bytes) {
   for (const auto& [bytes, c] : choices) {
     if (bytes > request_.host_bytes || (full && *full <= bytes)) break;
     if (search_of(c).fewest_live_bytes() <= arena_bytes &&
-        search_of(c).arena(search_of(c).with_fewest_live_bytes().decisions) <= arena_bytes)
+        search_of(c).within(search_of(c).with_fewest_live_bytes().decisions, arena_bytes))
       return bytes;
   }
   return full;
 }
 
+OffloadSearch* SearchSpace::search_with(const Offload& offload) {
+  for (size_t c = 0; c < choices_.size(); ++c)
+    if (choices_[c].figures.offload == offload) return &search_of(c);
+  return nullptr;
+}
+
 uint64_t SearchSpace::arena(const Decisions& decisions) {
   if (SearchSpace& space = of(decisions); &space != this) return space.arena(decisions);
-  for (size_t c = 0; c < choices_.size(); ++c)
-    if (choices_[c].figures.offload == decisions.offload) return search_of(c).arena(decisions);
-  return programs(decisions).arena_bytes;
+  OffloadSearch* const search = search_with(decisions.offload);
+  return search ? search->arena(decisions) : programs(decisions).arena_bytes;
+}
+
+bool SearchSpace::within(const Decisions& decisions, uint64_t bytes) {
+  if (SearchSpace& space = of(decisions); &space != this) return space.within(decisions, bytes);
+  OffloadSearch* const search = search_with(decisions.offload);
+  return search ? search->within(decisions, bytes) : programs(decisions).arena_bytes <= bytes;
 }
 
 Programs SearchSpace::programs(const Decisions& decisions) {

@@ -24,6 +24,7 @@
 #include <compare>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "planner/search/offload_bound.h"
@@ -34,26 +35,38 @@ class SearchSpace {
  public:
   SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
               const DeviceProfile& device, Effort effort = Effort::full);
-  // Shares the variants of segments with a space whose micro-steps are the same, if they are. That space and
-  // its request must live at least as long as this one.
+  // Shares what is known with another space for the same batch and device: the heights of layouts and, if the
+  // micro-steps are the same, the variants of segments. That space and its request must live at least as long
+  // as this one. Null: shares nothing.
   SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
               const DeviceProfile& device, Effort effort, const SearchSpace* like);
+
+  // Whether both share the variants of segments.
+  bool shares_segments(const SearchSpace& other) const { return segments_ == other.segments_; }
 
   // The fastest plan whose arena takes at most this many bytes. Empty if none fits, or none takes less time
   // than `to_beat`. If tensors may lie in host memory, it has no bound yet: bound_picoseconds is 0.
   std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX);
+  // Whether bounds leave it open that fastest() takes less than so many picoseconds. Quicker than fastest().
+  bool may_beat(uint64_t picoseconds, uint64_t arena_bytes);
   // An answer of fastest() with its bound, or a faster plan if bounds show where to look for one.
   Candidate with_bound(Candidate best, uint64_t arena_bytes);
   // Whether every micro-batch is too large: its tensors would take more than 2^56 bytes.
   bool is_empty() const { return micro_batches_.empty(); }
   // The plan with the smallest arena. Requires that the space is not empty.
   const Candidate& smallest();
+  // Whether the plan of smallest() fits. Quicker than smallest().
+  bool smallest_fits(uint64_t arena_bytes);
+  // About as many bytes as smallest() takes, and not fewer. Quicker than smallest().
+  uint64_t arena_with_fewest_live_bytes();
   // No plan's arena takes fewer bytes. Quicker than smallest().
   uint64_t fewest_live_bytes();
   // The least host memory with which some plan's arena takes at most this many bytes. Empty if none does.
   std::optional<uint64_t> least_host_bytes(uint64_t arena_bytes);
   // Bytes of a plan's arena after layout.
   uint64_t arena(const Decisions& decisions);
+  // Whether they are at most this many. Quicker than arena().
+  bool within(const Decisions& decisions, uint64_t bytes);
   Programs programs(const Decisions& decisions);
   // Number of searches that were made, as a measure of the work.
   int64_t searches_made() const {
@@ -79,8 +92,10 @@ class SearchSpace {
     std::unique_ptr<OffloadSearch> search;
   };
   SearchContext context() {
-    return {graph_, request_, device_, pricing_, *segments_, micro_batches_, effort_};
+    return {graph_, request_, device_, pricing_, *segments_, micro_batches_, effort_, known_};
   }
+  // What is known about the programs of `graph`: as much of what `like` knows as holds for it.
+  static std::shared_ptr<KnownHeights> known_heights(const SearchSpace* like, const Graph& graph);
   void list_choices();
   // The space of plans that keep rows. Null if there are none.
   SearchSpace* keeping_rows();
@@ -91,7 +106,16 @@ class SearchSpace {
   // fastest() and smallest() without the plans of full_recompute_.
   std::optional<Candidate> fastest_without_full_recompute(uint64_t arena_bytes, uint64_t to_beat);
   const Candidate& smallest_without_full_recompute();
+  bool smallest_fits_without_full_recompute(uint64_t arena_bytes);
+  bool may_beat_without_full_recompute(uint64_t picoseconds, uint64_t arena_bytes);
+  // Whether smallest_without_full_recompute(), which fits, may take less than so many picoseconds.
+  bool smallest_may_beat(uint64_t picoseconds, uint64_t arena_bytes);
+  // The choice whose plan with the fewest live bytes has the smallest arena.
+  size_t smallest_choice();
+  // A lower bound of the arenas of all plans but those of full_recompute_.
+  uint64_t least_arena();
   OffloadSearch& search_of(size_t choice);
+  OffloadSearch* search_with(const Offload& offload);  // null if the choice is not on the list
   // Tries a choice that is not on the list. Whether it gives a faster plan than `best`, which it then
   // becomes.
   bool improves(const OffloadBound::Corner& to, uint64_t arena_bytes, Candidate& best);
@@ -109,6 +133,8 @@ class SearchSpace {
     BoundFrom from;
     auto operator<=>(const Node&) const = default;
   };
+  // The offload choices that may fit, with lower bounds of picoseconds from sums.
+  std::set<Node> choices_by_sums(uint64_t arena_bytes);
 
   Numerics numerics_;
   Effort effort_;
@@ -117,9 +143,11 @@ class SearchSpace {
   Graph graph_;
   Pricing pricing_;
   std::shared_ptr<SegmentChoices> segments_;
+  std::shared_ptr<KnownHeights> known_;
   std::vector<int64_t> micro_batches_;   // ascending
   std::vector<OffloadChoice> choices_;   // the first one offloads nothing
   std::unique_ptr<OffloadBound> bound_;  // if tensors may lie in host memory
+  std::optional<size_t> smallest_choice_;
   std::optional<Candidate> smallest_without_full_recompute_, smallest_;
   const SearchSpace* like_;
   std::optional<bool> has_kept_rows_;

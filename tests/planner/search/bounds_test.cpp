@@ -218,7 +218,8 @@ TEST(SearchSpace, BoundsShowWhereFasterPlansAre) {
   }
 }
 
-// The format of optimizer states changes no micro-step. A shared space gives the same plans.
+// The format of optimizer states changes no micro-step. A space that shares what another one knows gives the
+// same plans, whatever its graph.
 TEST(SegmentChoices, ServeGraphsWithTheSameMicroSteps) {
   for (const std::string& config : {small_gpt2("0.1"), small_llama()}) {
     const auto source = [&](const Numerics& n) { return build_model(config_of(config), 33, n); };
@@ -232,16 +233,23 @@ TEST(SegmentChoices, ServeGraphsWithTheSameMicroSteps) {
     request.global_batch = 6;
     request.host_bytes = size_limit;
     const DeviceProfile& device = *find_device("rtx4090");
-    SearchSpace first(source, wide, request, device), alone(source, narrow, request, device),
-        shared(source, narrow, request, device, Effort::full, &first);
+    SearchSpace first(source, wide, request, device);
     first.smallest();
-    const uint64_t least = alone.arena(alone.smallest().decisions);
-    EXPECT_EQ(shared.arena(shared.smallest().decisions), least);
-    for (const uint64_t bytes : {least, least + least / 10, 2 * least}) {
-      const auto x = alone.fastest(bytes), y = shared.fastest(bytes);
-      ASSERT_TRUE(x && y);
-      EXPECT_EQ(x->decisions, y->decisions);
-      EXPECT_EQ(x->picoseconds, y->picoseconds);
+    for (const Numerics& numerics : {narrow, wide, half}) {
+      SearchSpace alone(source, numerics, request, device),
+          shared(source, numerics, request, device, Effort::full, &first);
+      EXPECT_EQ(shared.shares_segments(first), numerics != half);
+      const uint64_t least = alone.arena(alone.smallest().decisions);
+      EXPECT_FALSE(shared.smallest_fits(least - 1));
+      EXPECT_TRUE(shared.smallest_fits(least));
+      EXPECT_GE(shared.arena_with_fewest_live_bytes(), least);
+      EXPECT_EQ(shared.arena(shared.smallest().decisions), least);
+      for (const uint64_t bytes : {least, least + least / 10, 2 * least}) {
+        const auto x = alone.fastest(bytes), y = shared.fastest(bytes);
+        ASSERT_TRUE(x && y);
+        EXPECT_EQ(x->decisions, y->decisions);
+        EXPECT_EQ(x->picoseconds, y->picoseconds);
+      }
     }
   }
 }

@@ -949,10 +949,7 @@ internal static unsafe class Abi
         public ulong step_nanoseconds;
         /// <summary>calibrated profiles: STW_KERNELS_* of the measurement; else 0</summary>
         public uint kernels;
-        /// <summary>
-        /// GPUs: share of the speed of libraries that the kernels of STW_KERNELS_TENSOR reach
-        /// </summary>
-        public uint mma_permille;
+        public uint reserved;
         /// <summary>GPUs: power of the board; 0: unknown</summary>
         public ulong watts;
         /// <summary>
@@ -960,7 +957,11 @@ internal static unsafe class Abi
         /// watts * gflops_per_watt, rounded where they are near
         /// </summary>
         public ulong gflops_per_watt;
-        /// <summary>as mma_permille, for STW_KERNELS_WGMMA</summary>
+        /// <summary>
+        /// GPUs: share of the speed of libraries that the kernels of STW_KERNELS_TENSOR reach
+        /// </summary>
+        public uint mma_permille;
+        /// <summary>the same for STW_KERNELS_WGMMA</summary>
         public uint wgmma_permille;
         /// <summary>
         /// share of the peak that attention reaches in libraries, with heads of up to 64 numbers; 0:
@@ -971,6 +972,7 @@ internal static unsafe class Abi
         public uint wide_attention_permille;
         /// <summary>share of the fp32 peak that products reach; 0: product_permille</summary>
         public uint fp32_permille;
+        public uint reserved2;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_profile_info Sized()

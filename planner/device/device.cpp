@@ -17,7 +17,7 @@ constexpr uint64_t gib = uint64_t{1} << 30, mib = uint64_t{1} << 20;
 // Figures of a generation, the share of streams and the launch time are estimates until a device has been
 // calibrated. They were fitted to speeds that others have published for engines written in CUDA
 // (tools/bench/predictions.py). Those that no published run determines are guesses: power in Ada and in
-// consumer cards of Ampere, and attention with heads of up to 64 numbers on B200.
+// Ampere's GA10x, and attention with heads of up to 64 numbers on H100 and B200.
 //
 // Hopper's mma.sync reaches 0.629 of the rated peak: Luo et al., Benchmarking and Dissecting the Nvidia
 // Hopper GPU Architecture (arXiv 2402.13499). The share of the ceiling is larger, because power does not

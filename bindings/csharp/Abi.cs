@@ -959,6 +959,29 @@ internal static unsafe class Abi
         /// <summary>calibrated profiles: STW_KERNELS_* of the measurement; else 0</summary>
         public uint kernels;
         public uint reserved;
+        /// <summary>GPUs: power of the board; 0: unknown</summary>
+        public ulong watts;
+        /// <summary>
+        /// GPUs: of 16-bit products where power limits them. product_permille is the lower of the peak and
+        /// watts * gflops_per_watt, rounded where they are near
+        /// </summary>
+        public ulong gflops_per_watt;
+        /// <summary>
+        /// GPUs: share of the speed of libraries that the kernels of STW_KERNELS_TENSOR reach
+        /// </summary>
+        public uint mma_permille;
+        /// <summary>the same for STW_KERNELS_WGMMA</summary>
+        public uint wgmma_permille;
+        /// <summary>
+        /// share of the peak that attention reaches in libraries, with heads of up to 64 numbers; 0:
+        /// product_permille
+        /// </summary>
+        public uint attention_permille;
+        /// <summary>the same with larger heads; 0: attention_permille</summary>
+        public uint wide_attention_permille;
+        /// <summary>share of the fp32 peak that products reach; 0: product_permille</summary>
+        public uint fp32_permille;
+        public uint reserved2;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_profile_info Sized()

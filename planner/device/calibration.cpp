@@ -69,7 +69,7 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   DeviceProfile full = base;
   full.calibration = {};
   full.product_permille = full.stream_permille = 1000;
-  full.attention_permille = 0;
+  full.attention_permille = full.wide_attention_permille = full.fp32_permille = 0;
   full.launch_nanoseconds = 0;
   std::array<Group, op_kind_count> kinds;
   Group products, attention, streams;
@@ -111,10 +111,14 @@ DeviceProfile calibrated(const DeviceProfile& base, const Numerics& numerics, in
   }
   if (count > 0) p.launch_nanoseconds = whole_number(launch * 1e9, longest_launch_nanoseconds);
   // The shares for ops that were not timed are at most 1000: a larger share comes from caches.
-  if (products.is_timed())
+  if (products.is_timed()) {
     p.product_permille = static_cast<uint32_t>(whole_number(products.permille(launch), 1000));
-  if (attention.is_timed())
+    p.fp32_permille = 0;
+  }
+  if (attention.is_timed()) {
     p.attention_permille = static_cast<uint32_t>(whole_number(attention.permille(launch), 1000));
+    p.wide_attention_permille = 0;
+  }
   if (streams.is_timed())
     p.stream_permille = static_cast<uint32_t>(whole_number(streams.permille(launch), 1000));
   return p;

@@ -1,5 +1,7 @@
 #include "planner/device/profile_file.h"
 
+#include <algorithm>
+
 #include "planner/device/calibration.h"
 
 namespace stw {
@@ -8,6 +10,9 @@ namespace {
 
 constexpr uint64_t largest_threads = 1024;
 constexpr uint64_t largest_reserve = uint64_t{1} << 40;
+constexpr uint64_t largest_figure = 1000000000;  // of speeds and watts
+constexpr const char* from_a_file =
+    "figures of a file, not measured by a calibration; memory and reserve are the embedded profile's";
 constexpr const char* measured_there =
     "measured on the device by its calibration; peaks, memory and reserve are the embedded profile's";
 constexpr const char* measured_with_reserve =
@@ -49,6 +54,48 @@ Status read_ops(const Json& ops, Calibration& c) {
   return ok();
 }
 
+// Before files had this share, our mma.sync kernels were assumed to reach what the instructions do.
+uint32_t old_mma_permille(std::string_view device) {
+  return device == "h100" || device == "h200" ? 629 : device == "b200" ? 500 : 1000;
+}
+
+// Reads a share, which is at most 1000 permille, or another figure of 32 bits.
+Status read_small(const Json& body, const char* key, uint32_t& out, uint64_t largest = 1000) {
+  STW_ASSIGN(n, figure(body, key, largest));
+  out = static_cast<uint32_t>(n);
+  return ok();
+}
+
+// Version 2: figures of a card that was not calibrated. All of them must be there.
+Result<DeviceProfile> read_figures(const Json& body, DeviceProfile p) {
+  if (!p.cuda) return no_profile("version 2 describes GPUs; the device is " + quoted(p.name));
+  p.source = from_a_file;
+  const std::pair<const char*, uint64_t*> figures[] = {{"gflops_fp32", &p.gflops_fp32},
+                                                       {"gflops_bf16", &p.gflops_bf16},
+                                                       {"watts", &p.watts},
+                                                       {"gflops_per_watt", &p.gflops_per_watt},
+                                                       {"gbytes_per_second", &p.gbytes_per_second},
+                                                       {"host_gbytes_per_second", &p.host_gbytes_per_second}};
+  for (const auto& [key, field] : figures) {
+    STW_ASSIGN(n, figure(body, key, largest_figure));
+    *field = n;
+  }
+  STW_ASSIGN(launch, figure(body, "launch_nanoseconds", longest_launch_nanoseconds));
+  p.launch_nanoseconds = launch;
+  p.product_permille = product_ceiling(p.gflops_bf16, p.watts, p.gflops_per_watt);
+  uint32_t attention = 0, wide = 0;
+  for (const auto& [key, share] : {std::pair{"stream_permille", &p.stream_permille},
+                                   {"mma_permille", &p.mma_permille},
+                                   {"wgmma_permille", &p.wgmma_permille},
+                                   {"fp32_permille", &p.fp32_permille},
+                                   {"attention_permille", &attention},
+                                   {"wide_attention_permille", &wide}})
+    STW_TRY(read_small(body, key, *share));
+  p.attention_permille = std::max(1u, p.product_permille * attention / 1000);
+  p.wide_attention_permille = std::max(1u, p.product_permille * wide / 1000);
+  return p;
+}
+
 Result<DeviceProfile> read(const Json& body) {
   if (!body.is_object())
     return no_profile("expected an object, found " + std::string(kind_name(body.kind())));
@@ -56,11 +103,13 @@ Result<DeviceProfile> read(const Json& body) {
   if (!format || !format->as_string() || *format->as_string() != "stowage-profile")
     return no_profile("expected \"format\": \"stowage-profile\"");
   STW_ASSIGN(version, get_int(body, "version"));
-  if (version != 1) return no_profile("expected version 1, found " + std::to_string(version));
+  if (version != 1 && version != 2)
+    return no_profile("expected version 1 or 2, found " + std::to_string(version));
   STW_ASSIGN(name, get_string(body, "device"));
   const DeviceProfile* device = find_device(name);
   if (!device) return no_profile("there is no device " + quoted(name));
   DeviceProfile p = *device;
+  if (version == 2) return read_figures(body, p);
   Calibration& c = p.calibration;
   p.source = measured_there;
   STW_ASSIGN(threads, figure(body, "threads", largest_threads));
@@ -82,18 +131,21 @@ Result<DeviceProfile> read(const Json& body) {
   }
   STW_ASSIGN(launch, figure(body, "launch_nanoseconds", longest_launch_nanoseconds));
   p.launch_nanoseconds = launch;
-  STW_ASSIGN(product, figure(body, "product_permille", largest_permille));
-  p.product_permille = static_cast<uint32_t>(product);
-  STW_ASSIGN(stream, figure(body, "stream_permille", largest_permille));
-  p.stream_permille = static_cast<uint32_t>(stream);
-  // Older profiles lack both shares. Then attention had the share of products (0 here), and wgmma kernels
-  // were assumed to reach the whole peak.
-  p.attention_permille = 0, p.wgmma_permille = 1000;
-  for (const auto& [key, share] :
-       {std::pair{"attention_permille", &p.attention_permille}, {"wgmma_permille", &p.wgmma_permille}}) {
-    if (!body.find(key)) continue;
-    STW_ASSIGN(permille, figure(body, key, largest_permille));
-    *share = static_cast<uint32_t>(permille);
+  STW_TRY(read_small(body, "product_permille", p.product_permille));
+  STW_TRY(read_small(body, "stream_permille", p.stream_permille));
+  // Older profiles lack these. Then attention and products in fp32 had the share of products (0 here), and
+  // wgmma kernels were assumed to reach the whole peak.
+  p.attention_permille = p.wide_attention_permille = p.fp32_permille = 0;
+  p.wgmma_permille = 1000, p.mma_permille = old_mma_permille(name);
+  for (const auto& [key, share] : {std::pair{"attention_permille", &p.attention_permille},
+                                   {"wide_attention_permille", &p.wide_attention_permille},
+                                   {"fp32_permille", &p.fp32_permille},
+                                   {"mma_permille", &p.mma_permille},
+                                   {"wgmma_permille", &p.wgmma_permille}})
+    if (body.find(key)) { STW_TRY(read_small(body, key, *share)); }
+  if (body.find("watts")) {
+    STW_ASSIGN(watts, figure(body, "watts", largest_figure));
+    p.watts = watts;
   }
   STW_ASSIGN(step, figure(body, "step_nanoseconds", longest_nanoseconds));
   c.step_nanoseconds = step;
@@ -102,9 +154,35 @@ Result<DeviceProfile> read(const Json& body) {
   return p;
 }
 
+// The smallest share of the ceiling that gives this share of the peak.
+uint64_t of_ceiling(uint32_t permille, const DeviceProfile& p) {
+  return (uint64_t{permille} * 1000 + p.product_permille - 1) / p.product_permille;
+}
+
+Json figures_json(const DeviceProfile& p) {
+  return Json::object()
+      .set("format", "stowage-profile")
+      .set("version", 2)
+      .set("device", p.name)
+      .set("gflops_fp32", p.gflops_fp32)
+      .set("gflops_bf16", p.gflops_bf16)
+      .set("watts", p.watts)
+      .set("gflops_per_watt", p.gflops_per_watt)
+      .set("gbytes_per_second", p.gbytes_per_second)
+      .set("host_gbytes_per_second", p.host_gbytes_per_second)
+      .set("launch_nanoseconds", p.launch_nanoseconds)
+      .set("stream_permille", p.stream_permille)
+      .set("mma_permille", p.mma_permille)
+      .set("wgmma_permille", p.wgmma_permille)
+      .set("fp32_permille", p.fp32_permille)
+      .set("attention_permille", of_ceiling(p.attention_permille, p))
+      .set("wide_attention_permille", of_ceiling(p.wide_attention_permille, p));
+}
+
 }  // namespace
 
 Json profile_json(const DeviceProfile& p) {
+  if (!p.is_calibrated()) return figures_json(p);
   const Calibration& c = p.calibration;
   Json ops = Json::object();
   for (size_t k = 0; k < op_kind_count; ++k)
@@ -125,6 +203,9 @@ Json profile_json(const DeviceProfile& p) {
       .set("product_permille", p.product_permille)
       .set("stream_permille", p.stream_permille);
   if (p.attention_permille > 0) profile.set("attention_permille", p.attention_permille);
+  if (p.wide_attention_permille > 0) profile.set("wide_attention_permille", p.wide_attention_permille);
+  if (p.fp32_permille > 0) profile.set("fp32_permille", p.fp32_permille);
+  if (p.mma_permille != old_mma_permille(p.name)) profile.set("mma_permille", p.mma_permille);
   if (p.wgmma_permille != 1000) profile.set("wgmma_permille", p.wgmma_permille);
   return profile.set("step_nanoseconds", c.step_nanoseconds).set("ops", std::move(ops));
 }

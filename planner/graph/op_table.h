@@ -31,6 +31,7 @@ Extent extent_of(const Graph& graph, const Op& op, int64_t samples, int64_t rows
 // own kernel.
 struct Cost {
   uint64_t flops = 0, bytes = 0, bytes_before = 0, launches_before = 0;
+  int head = 0;  // numbers of a head of attention; 0: another op
 };
 
 // An output that may take the memory of an input that no later op reads. Both are positions in the op's

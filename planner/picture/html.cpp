@@ -35,7 +35,11 @@ std::string figures(const Plan& plan) {
   const double total = static_cast<double>(plan.step_picoseconds);
   figure("Peak memory", human_bytes(plan.bytes.peak),
          "of " + human_bytes(plan.bytes.budget) + (plan.fits ? "" : ", too small"));
-  figure("Speed", whole(tokens_per_second(plan)) + " tokens/s", "predicted");
+  figure("Speed", whole(tokens_per_second(plan)) + " tokens/s",
+         plan.ceiling_picoseconds == 0
+             ? "predicted"
+             : "estimated; at the ceiling " +
+                   whole(tokens_per_second(plan) * total / static_cast<double>(plan.ceiling_picoseconds)));
   figure("Step time", human_duration(seconds_of(plan.step_picoseconds)),
          !plan.fits ? "of the smallest plan"
          : plan.step_picoseconds == plan.bound_picoseconds

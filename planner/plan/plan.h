@@ -50,6 +50,9 @@ struct Plan {
   std::vector<Relaxation> relaxations;
   std::string shortage;  // a sentence if not even a relaxation fits: what binds, and what would do
   uint64_t step_picoseconds = 0, recompute_picoseconds = 0;
+  // Time of a step if all kernels reached the ceiling of libraries (at_ceiling). 0: a calibrated profile
+  // predicted the step.
+  uint64_t ceiling_picoseconds = 0;
   // By the cost model, no plan of these numerics within the budget is faster.
   uint64_t bound_picoseconds = 0;
   uint64_t unlimited_picoseconds = 0;  // no plan within any budget is faster

@@ -145,7 +145,8 @@ std::string describe(const Graph& graph) {
 std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   const Request& r = plan.request;
   const DeviceProfile* device = find_device(r.device);
-  const double step = seconds(plan.step_picoseconds);
+  const double step = seconds(plan.step_picoseconds),
+               ceiling = plan.ceiling_picoseconds > 0 ? seconds(plan.ceiling_picoseconds) : step;
   const std::string model = describe(graph);
   Json body = Json::object();
   body.set("format", "stowage-plan").set("version", 1).set("fits", plan.fits);
@@ -162,7 +163,8 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
                    .set("title", device ? device->title : "")
                    .set("memory_bytes", r.device_memory)
                    .set("source", r.device_probed ? "probe" : "profile");
-  if (r.calibrated) where.set("calibration", profile_json(*r.calibrated));
+  if (r.calibrated)
+    where.set(r.calibrated->is_calibrated() ? "calibration" : "figures", profile_json(*r.calibrated));
   body.set("device", where);
   body.set("request", Json::object()
                           .set("vram_bytes", r.memory_bytes)
@@ -191,6 +193,8 @@ std::string plan_to_json(const Graph& graph, const Plan& plan, Hash hash) {
   body.set("predicted", Json::object()
                             .set("step_seconds", step)
                             .set("tokens_per_second", tokens / step)
+                            .set("estimated", plan.ceiling_picoseconds > 0)
+                            .set("tokens_per_second_at_ceiling", tokens / ceiling)
                             .set("recompute_fraction", seconds(plan.recompute_picoseconds) / step)
                             .set("copied_bytes", plan.copied_bytes));
   body.set("search", Json::object()
@@ -270,8 +274,9 @@ Status read_request(const Json& body, Request& r) {
   if (micro < 0 || (bits != 0 && bits != 8 && bits != 32))
     return not_a_plan("its request has a micro-batch or states out of range");
   r.device = name;
-  if (const Json* calibration = device->find("calibration")) {
-    STW_ASSIGN(profile, profile_from(*calibration));
+  const Json* calibration = device->find("calibration");
+  if (const Json* own = calibration ? calibration : device->find("figures")) {
+    STW_ASSIGN(profile, profile_from(*own));
     if (profile.name != name) return not_a_plan("its profile is for another device");
     r.calibrated = profile;
   }
@@ -410,6 +415,17 @@ Status read_offload(const Graph& graph, const Json& body, Plan& plan) {
   return ok();
 }
 
+// Plans of older versions have no range.
+Status read_ceiling(const Json& predicted, double step, Plan& plan) {
+  if (!predicted.find("estimated")) return ok();
+  STW_ASSIGN(estimated, get_bool(predicted, "estimated"));
+  STW_ASSIGN(low, get_double(predicted, "tokens_per_second"));
+  STW_ASSIGN(high, get_double(predicted, "tokens_per_second_at_ceiling"));
+  if (!(low > 0) || !(high >= low)) return not_a_plan("its range of tokens per second is impossible");
+  if (estimated) plan.ceiling_picoseconds = static_cast<uint64_t>(step * low / high * 1e12 + 0.5);
+  return ok();
+}
+
 Status read_figures(const Json& body, Plan& plan) {
   STW_ASSIGN(bytes, get_object(body, "bytes"));
   for (int c = 0; c < class_count; ++c) {
@@ -427,6 +443,7 @@ Status read_figures(const Json& body, Plan& plan) {
   STW_ASSIGN(step, get_double(*predicted, "step_seconds"));
   STW_ASSIGN(fraction, get_double(*predicted, "recompute_fraction"));
   STW_ASSIGN(copied, get_uint(*predicted, "copied_bytes", 0));
+  STW_TRY(read_ceiling(*predicted, step, plan));
   plan.copied_bytes = copied;
   STW_ASSIGN(search, get_object(body, "search"));
   STW_ASSIGN(bound, get_double(*search, "bound_seconds"));

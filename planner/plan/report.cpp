@@ -131,6 +131,16 @@ std::string rate_text(double per_second) {
          " tokens/s";
 }
 
+// "9500 tokens/s"; if no device has confirmed it, "9500 to 11000 tokens/s estimated".
+std::string speed_text(const Plan& plan, double per_second) {
+  const std::string low = fixed_point(per_second, 0);
+  if (plan.ceiling_picoseconds == 0) return low + " tokens/s";
+  const std::string high = fixed_point(
+      per_second * static_cast<double>(plan.step_picoseconds) / static_cast<double>(plan.ceiling_picoseconds),
+      0);
+  return (high == low ? low : low + " to " + high) + " tokens/s estimated";
+}
+
 }  // namespace
 
 std::string relaxation_text(const Relaxation& x, uint64_t budget) {
@@ -150,7 +160,9 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   const double tokens = static_cast<double>(r.global_batch) * static_cast<double>(r.sequence);
   std::string s = plan.architecture + ", " + human_count(plan.parameters) + " parameters, " +
                   std::to_string(plan.layers) + " layers, on " + r.device;
-  if (r.calibrated) {
+  if (r.calibrated && !r.calibrated->is_calibrated()) {
+    s += " (figures of a file)";
+  } else if (r.calibrated) {
     const Calibration& c = r.calibrated->calibration;
     s += r.calibrated->cuda ? std::string(" (calibrated in ")
                             : " (calibrated with " + std::to_string(c.threads) +
@@ -183,9 +195,8 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   s += grouped_text(graph, plan) + quantized_text(graph) + recomputed_text(graph, plan.decisions) +
        tiled_text(graph, plan.decisions) + kept_rows_text(graph) + offloaded_text(graph, plan);
   const double total = static_cast<double>(plan.step_picoseconds);
-  s += "  predicted    " + human_duration(step) + " a step, " + fixed_point(tokens / step, 0) +
-       " tokens/s, " + fixed_point(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) +
-       " % of it recompute; ";
+  s += "  predicted    " + human_duration(step) + " a step, " + speed_text(plan, tokens / step) + ", " +
+       fixed_point(100 * static_cast<double>(plan.recompute_picoseconds) / total, 1) + " % of it recompute; ";
   s += plan.step_picoseconds == plan.unlimited_picoseconds
            ? "more memory would not help\n"
            : "one GiB more saves " +

@@ -51,7 +51,8 @@ Cost cost_of(const Graph& graph, const Instruction& instruction, int threads) {
     const Cost one = is_fused ? cost_of_fused(graph, instruction.op, op, extent)
                               : op_row(instruction.kind).cost(graph, graph.op(op), extent);
     sum = {size_add(sum.flops, one.flops), size_add(sum.bytes, one.bytes),
-           size_add(sum.bytes_before, one.bytes_before), sum.launches_before + one.launches_before};
+           size_add(sum.bytes_before, one.bytes_before), sum.launches_before + one.launches_before,
+           std::max(sum.head, one.head)};
   }
   return sum;
 }

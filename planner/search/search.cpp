@@ -34,7 +34,26 @@ uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t step
   return short_last ? size_add(sum, of(programs.micro_short)) : sum;
 }
 
-void fill_plan(Plan& plan, SearchSpace& all, const Candidate& c, uint64_t reserve, uint64_t budget) {
+// The time of a step at the ceiling of libraries: the step's own, scaled by the times of its programs.
+uint64_t ceiling_picoseconds(const Plan& plan, const Graph& graph, const Pricing& own,
+                             const Programs& programs) {
+  const DeviceProfile fast = at_ceiling(profile_of(plan.request));
+  const Pricing ceiling(graph, fast, plan.request.threads);
+  const auto time = [&](const Pricing& pricing) {
+    const auto of = [&](const Program& p) {
+      return static_cast<double>(pricing.program(p, plan.decisions.offload.overlap));
+    };
+    const bool has_short = !programs.micro_short.instructions.empty();
+    const auto later = static_cast<double>(plan.accumulation_steps - 1 - has_short);
+    return of(programs.micro_first) + later * of(programs.micro_next) + of(programs.micro_short) +
+           of(programs.tables) + of(programs.table_gradients) + of(programs.update);
+  };
+  const double share = std::min(1.0, time(ceiling) / time(own));
+  return std::max(uint64_t{1}, static_cast<uint64_t>(static_cast<double>(plan.step_picoseconds) * share));
+}
+
+void fill_plan(Plan& plan, SearchSpace& all, const Candidate& c, uint64_t reserve, uint64_t budget,
+               bool with_range) {
   SearchSpace& space = all.of(c.decisions);
   const Programs programs = space.programs(c.decisions);
   const int64_t batch = plan.request.global_batch;
@@ -53,6 +72,8 @@ void fill_plan(Plan& plan, SearchSpace& all, const Candidate& c, uint64_t reserv
   plan.recompute_picoseconds = space.pricing().recompute(c.decisions, batch);
   plan.bound_picoseconds = c.bound_picoseconds;
   plan.unlimited_picoseconds = all.unlimited();
+  if (with_range && !profile_of(plan.request).is_calibrated())
+    plan.ceiling_picoseconds = ceiling_picoseconds(plan, space.graph(), space.pricing(), programs);
 }
 
 // Sets the time of the plan with a GiB more.
@@ -156,7 +177,7 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
   }
   const uint64_t most = plan.fits ? arena_budget : chosen->arena(found->decisions);
   found = chosen->with_bound(std::move(*found), most);
-  fill_plan(plan, *chosen, *found, reserve, budget);
+  fill_plan(plan, *chosen, *found, reserve, budget, alternatives != nullptr);
   plan.next_gib_picoseconds = plan.step_picoseconds;
   if (alternatives) look_beyond(plan, *chosen, arena_budget);
   if (plan.step_picoseconds >= size_limit)

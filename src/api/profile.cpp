@@ -21,6 +21,13 @@ stw_profile_info info_of(const DeviceProfile& p) {
   info.name = p.name;
   info.title = p.title;
   info.source = p.source;
+  info.mma_permille = p.mma_permille;
+  info.watts = p.watts;
+  info.gflops_per_watt = p.gflops_per_watt;
+  info.wgmma_permille = p.wgmma_permille;
+  info.attention_permille = p.attention_permille;
+  info.wide_attention_permille = p.wide_attention_permille;
+  info.fp32_permille = p.fp32_permille;
   const Calibration& c = p.calibration;
   info.threads = static_cast<uint32_t>(c.threads);
   info.precision = c.threads == 0 ? uint32_t{STW_PRECISION_DEFAULT} : api::precision_of(c.precision);

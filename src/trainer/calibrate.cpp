@@ -46,8 +46,10 @@ Result<DeviceProfile> calibrate(TrainerCore& core) {
     for (size_t n = first; n < ops.size(); ++n) ops[n].seconds *= program_seconds / sum;
     step_seconds += static_cast<double>(t.count) * program_seconds;
   }
-  DeviceProfile profile = calibrated(profile_of(core.plan().request), core.plan().numerics,
-                                     std::max(1, core.plan().request.threads), ops, step_seconds);
+  const DeviceProfile& used = profile_of(core.plan().request);
+  DeviceProfile profile =
+      calibrated(used.is_calibrated() ? used : *find_device(core.plan().request.device), core.plan().numerics,
+                 std::max(1, core.plan().request.threads), ops, step_seconds);
   if (const uint64_t outside = core.device.memory_outside(core.memory.arena_bytes()))
     profile.reserve_bytes = round_up(outside, mib);
   return profile;

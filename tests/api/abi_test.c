@@ -254,7 +254,7 @@ AT(stw_frontier_point, loss_chunks, 24);
 AT(stw_frontier_point, step_seconds, 32);
 AT(stw_frontier_point, tokens_per_second, 40);
 
-SIZE(stw_profile_info, 120);
+SIZE(stw_profile_info, 160);
 AT(stw_profile_info, struct_size, 0);
 AT(stw_profile_info, is_cuda, 4);
 AT(stw_profile_info, memory, 8);
@@ -274,6 +274,14 @@ AT(stw_profile_info, precision, 100);
 AT(stw_profile_info, step_nanoseconds, 104);
 AT(stw_profile_info, kernels, 112);
 AT(stw_profile_info, reserved, 116);
+AT(stw_profile_info, watts, 120);
+AT(stw_profile_info, gflops_per_watt, 128);
+AT(stw_profile_info, mma_permille, 136);
+AT(stw_profile_info, wgmma_permille, 140);
+AT(stw_profile_info, attention_permille, 144);
+AT(stw_profile_info, wide_attention_permille, 148);
+AT(stw_profile_info, fp32_permille, 152);
+AT(stw_profile_info, reserved2, 156);
 
 SIZE(stw_offload_info, 32);
 AT(stw_offload_info, struct_size, 0);

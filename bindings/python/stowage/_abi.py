@@ -546,6 +546,14 @@ class stw_profile_info(Structure):
         ("step_nanoseconds", c_uint64),
         ("kernels", c_uint32),
         ("reserved", c_uint32),
+        ("watts", c_uint64),
+        ("gflops_per_watt", c_uint64),
+        ("mma_permille", c_uint32),
+        ("wgmma_permille", c_uint32),
+        ("attention_permille", c_uint32),
+        ("wide_attention_permille", c_uint32),
+        ("fp32_permille", c_uint32),
+        ("reserved2", c_uint32),
     ]
 
 

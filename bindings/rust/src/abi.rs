@@ -932,6 +932,23 @@ pub struct stw_profile_info {
     /// calibrated profiles: STW\_KERNELS\_\* of the measurement; else 0
     pub kernels: u32,
     pub reserved: u32,
+    /// GPUs: power of the board; 0: unknown
+    pub watts: u64,
+    /// GPUs: of 16-bit products where power limits them. product\_permille is the lower of the peak and watts
+    /// \* gflops\_per\_watt, rounded where they are near
+    pub gflops_per_watt: u64,
+    /// GPUs: share of the speed of libraries that the kernels of STW\_KERNELS\_TENSOR reach
+    pub mma_permille: u32,
+    /// the same for STW\_KERNELS\_WGMMA
+    pub wgmma_permille: u32,
+    /// share of the peak that attention reaches in libraries, with heads of up to 64 numbers; 0:
+    /// product\_permille
+    pub attention_permille: u32,
+    /// the same with larger heads; 0: attention\_permille
+    pub wide_attention_permille: u32,
+    /// share of the fp32 peak that products reach; 0: product\_permille
+    pub fp32_permille: u32,
+    pub reserved2: u32,
 }
 
 impl Default for stw_profile_info {
@@ -1654,7 +1671,8 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
         tokens_per_second);
     of!(stw_profile_info, struct_size, is_cuda, memory, reserve, gflops_fp32, gflops_bf16, gbytes_per_second,
         product_permille, stream_permille, launch_nanoseconds, name, title, source, host_gbytes_per_second,
-        threads, precision, step_nanoseconds, kernels, reserved);
+        threads, precision, step_nanoseconds, kernels, reserved, watts, gflops_per_watt, mma_permille,
+        wgmma_permille, attention_permille, wide_attention_permille, fp32_permille, reserved2);
     of!(stw_profile_op_info, struct_size, permille, launch_nanoseconds, nanoseconds, name);
     of!(stw_buffer_lifetime, lower, upper, size);
     of!(stw_buffer_gap, lower, upper, first, end);

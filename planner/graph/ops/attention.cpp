@@ -33,11 +33,13 @@ uint64_t relative_products(const Op& op, uint64_t of_keys, uint64_t of_queries) 
 Cost attention_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = streaming_cost(g, op, e, 0);
   c.flops = size_mul(4 + relative_products(op, 3, 3), pairs(g, op, e));
+  c.head = op.attributes.head_dim;
   return c;
 }
 Cost attention_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
   Cost c = streaming_cost(g, op, e, 0);
   c.flops = size_mul(10 + relative_products(op, 12, 12), pairs(g, op, e));
+  c.head = op.attributes.head_dim;
   return c;
 }
 Cost cached_cost(const Graph& g, const Op& op, const Extent& e) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace stw {
@@ -24,50 +25,97 @@ TEST(DeviceProfile, FiguresMakeSense) {
     EXPECT_GT(p.launch_nanoseconds, 0u);
     EXPECT_TRUE(p.alignment >= 64 && (p.alignment & (p.alignment - 1)) == 0);
     EXPECT_STRNE(p.source, "");
-    EXPECT_EQ(p.calibration.threads, 0);
+    EXPECT_FALSE(p.is_calibrated());
+    if (!p.cuda) continue;
+    EXPECT_GT(p.watts, 0u) << p.name;
+    EXPECT_EQ(p.product_permille, product_ceiling(p.gflops_bf16, p.watts, p.gflops_per_watt)) << p.name;
+    EXPECT_TRUE(p.attention_permille > 0 && p.attention_permille <= p.wide_attention_permille) << p.name;
+    EXPECT_LE(p.wide_attention_permille, p.product_permille) << p.name;
+    EXPECT_TRUE(p.fp32_permille > 0 && p.fp32_permille <= 1000) << p.name;
   }
-  for (const char* name : {"cpu", "rtx3060", "rtx4060", "rtx4090", "rtx5060ti", "rtx5090", "a100-40gb",
-                           "a100-80gb", "l4", "l40s", "h100", "h200", "b200", "orin"})
+  for (const char* name :
+       {"cpu", "rtx3060", "rtx4060", "rtx4090", "rtx5060ti", "rtx5090", "a100-40gb", "a100-80gb", "l4",
+        "l40s", "h100", "h200", "b200", "orin", "rtx3090", "a10", "rtxa6000", "rtxpro6000", "h100-pcie"})
     EXPECT_TRUE(names.count(name)) << name;
   EXPECT_EQ(find_device("rtx"), nullptr);
   EXPECT_EQ(find_device(""), nullptr);
+}
+
+TEST(DeviceProfile, TheCeilingIsThePeakOrThePower) {
+  EXPECT_EQ(product_ceiling(100000, 1000, 1000), 1000u) << "ample power";
+  EXPECT_EQ(product_ceiling(100000, 100, 100), 100u) << "a tenth of the power";
+  EXPECT_EQ(product_ceiling(100000, 100, 1000), 900u) << "the corner";
+  EXPECT_EQ(product_ceiling(100000, 1, 1), 1u);
+  uint32_t before = 0;
+  for (uint64_t watts = 1; watts <= 3000; ++watts) {
+    const uint32_t now = product_ceiling(100000, watts, 100);
+    EXPECT_TRUE(now >= before && now <= 1000) << watts;
+    EXPECT_LE(now, std::max(uint64_t{1}, watts)) << "never above the power";
+    before = now;
+  }
+  // GeForce cards reach their peak, others what their power allows.
+  EXPECT_GE(find_device("rtx4090")->product_permille, 950u);
+  for (const char* name : {"a100-80gb", "h100"}) {
+    EXPECT_GT(find_device(name)->product_permille, 600u) << name;
+    EXPECT_LT(find_device(name)->product_permille, 750u) << name;
+  }
+}
+
+TEST(DeviceProfile, FindsTheProfileOfADriversName) {
+  const std::pair<const char*, const char*> names[] = {
+      {"NVIDIA A100-SXM4-80GB", "a100-80gb"},
+      {"NVIDIA A100-PCIE-40GB", "a100-40gb"},
+      {"NVIDIA A10", "a10"},
+      {"NVIDIA A10G", "a10"},
+      {"NVIDIA H100 80GB HBM3", "h100"},
+      {"NVIDIA H100 PCIe", "h100-pcie"},
+      {"NVIDIA RTX A6000", "rtxa6000"},
+      {"NVIDIA GeForce RTX 3090", "rtx3090"},
+      {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtxpro6000"}};
+  for (const auto& [driver, profile] : names) EXPECT_STREQ(profile_for(driver, 8, 0).name, profile) << driver;
+  EXPECT_STREQ(profile_for("NVIDIA A100X", 8, 0).name, "a100-40gb") << "not an A10";
 }
 
 TEST(DeviceProfile, TimeIsTheLargerOfArithmeticAndTraffic) {
   const DeviceProfile& d = *find_device("a100-80gb");
   const uint64_t launch = d.launch_nanoseconds * 1000;
   EXPECT_EQ(op_picoseconds(d, OpKind::linear, Peak::fp32, 1, {}), launch);
-  // 1 TFLOP at 19.5 TFLOP/s and a share of 0.7; 1 TB at 2039 GB/s and a share of 0.85.
-  EXPECT_NEAR(
-      static_cast<double>(op_picoseconds(d, OpKind::linear, Peak::fp32, 1, {1000000000000, 0}) - launch),
-      1e12 / (19500 * 0.7) * 1e3, 1e3);
-  EXPECT_NEAR(
-      static_cast<double>(op_picoseconds(d, OpKind::linear, Peak::library, 1, {1000000000000, 0}) - launch),
-      1e12 / (312000 * 0.7) * 1e3, 1e3);
+  const auto arithmetic = [&](const DeviceProfile& of, OpKind kind, Peak peak, int head = 0) {
+    Cost cost{1000000000000, 0};
+    cost.head = head;
+    return static_cast<double>(op_picoseconds(of, kind, peak, 1, cost) - of.launch_nanoseconds * 1000);
+  };
+  // 1 TFLOP at the rated speed and its share; 1 TB at 2039 GB/s and a share of 0.88.
+  EXPECT_NEAR(arithmetic(d, OpKind::linear, Peak::fp32), 1e12 / (19500 * 0.7) * 1e3, 1e3);
+  EXPECT_NEAR(arithmetic(d, OpKind::linear, Peak::library), 1e12 / (312000 * d.product_permille * 1e-3) * 1e3,
+              1e3);
   EXPECT_NEAR(
       static_cast<double>(op_picoseconds(d, OpKind::linear, Peak::fp32, 1, {0, 1000000000000}) - launch),
-      1e12 / (2039 * 0.85) * 1e3, 1e3);
+      1e12 / (2039 * 0.88) * 1e3, 1e3);
   const Cost both{1000000000000, 1000000};
   EXPECT_EQ(op_picoseconds(d, OpKind::linear, Peak::fp32, 1, both),
             op_picoseconds(d, OpKind::linear, Peak::fp32, 1, {both.flops, 0}));
-  EXPECT_EQ(op_picoseconds(d, OpKind::linear, Peak::mma, 1, both),
-            op_picoseconds(d, OpKind::linear, Peak::library, 1, both))
-      << "no other instructions";
   const DeviceProfile& hopper = *find_device("h100");
-  const auto product = [&](Peak peak) {
-    return static_cast<double>(op_picoseconds(hopper, OpKind::linear, peak, 1, {1000000000000, 0}) -
-                               hopper.launch_nanoseconds * 1000);
-  };
-  EXPECT_NEAR(product(Peak::library) / product(Peak::mma), 0.629, 1e-4);
-  EXPECT_NEAR(product(Peak::library) / product(Peak::wgmma), 0.83, 1e-4);
-  // Attention has a share of its own if the profile has that figure.
-  const auto attention = [](const DeviceProfile& of, Peak peak) {
-    return op_picoseconds(of, OpKind::attention_gradient, peak, 1, {1000000000000, 0});
-  };
-  EXPECT_NEAR(static_cast<double>(attention(hopper, Peak::wgmma) - hopper.launch_nanoseconds * 1000),
-              1e12 / (989000 * 0.28 * 0.83) * 1e3, 1e3);
-  EXPECT_EQ(attention(d, Peak::library),
-            op_picoseconds(d, OpKind::linear, Peak::library, 1, {1000000000000, 0}));
+  for (const auto& [peak, share] :
+       {std::pair{Peak::mma, hopper.mma_permille}, {Peak::wgmma, hopper.wgmma_permille}})
+    EXPECT_NEAR(arithmetic(hopper, OpKind::linear, Peak::library) / arithmetic(hopper, OpKind::linear, peak),
+                share * 1e-3, 1e-4);
+  // Attention has shares of its own, by the size of heads, if the profile has these figures.
+  for (const auto& [head, share] : {std::pair{64, hopper.attention_permille},
+                                    {65, hopper.wide_attention_permille},
+                                    {128, hopper.wide_attention_permille}})
+    EXPECT_NEAR(arithmetic(hopper, OpKind::attention_gradient, Peak::wgmma, head),
+                1e12 / (989000.0 * share * hopper.wgmma_permille * 1e-6) * 1e3, 1e3);
+  DeviceProfile without = hopper;
+  without.wide_attention_permille = 0;
+  EXPECT_EQ(arithmetic(without, OpKind::attention, Peak::mma, 128),
+            arithmetic(hopper, OpKind::attention, Peak::mma, 64));
+  without.attention_permille = 0;
+  EXPECT_EQ(arithmetic(without, OpKind::attention, Peak::library, 128),
+            arithmetic(hopper, OpKind::linear, Peak::library));
+  // At the ceiling, our kernels are as fast as libraries.
+  EXPECT_EQ(arithmetic(at_ceiling(hopper), OpKind::linear, Peak::mma),
+            arithmetic(hopper, OpKind::linear, Peak::library));
   // More threads do arithmetic faster, but they do not move more bytes a second.
   const DeviceProfile& cpu = *find_device("cpu");
   EXPECT_LT(op_picoseconds(cpu, OpKind::linear, Peak::fp32, 2, {1000000000, 0}),

@@ -21,7 +21,12 @@ void expect_equal(const DeviceProfile& a, const DeviceProfile& b) {
   EXPECT_EQ(a.product_permille, b.product_permille);
   EXPECT_EQ(a.stream_permille, b.stream_permille);
   EXPECT_EQ(a.attention_permille, b.attention_permille);
+  EXPECT_EQ(a.wide_attention_permille, b.wide_attention_permille);
+  EXPECT_EQ(a.fp32_permille, b.fp32_permille);
+  EXPECT_EQ(a.mma_permille, b.mma_permille);
   EXPECT_EQ(a.wgmma_permille, b.wgmma_permille);
+  EXPECT_EQ(a.watts, b.watts);
+  EXPECT_EQ(a.gflops_per_watt, b.gflops_per_watt);
   EXPECT_EQ(a.launch_nanoseconds, b.launch_nanoseconds);
   EXPECT_EQ(a.alignment, b.alignment);
   EXPECT_EQ(a.calibration.threads, b.calibration.threads);
@@ -50,21 +55,30 @@ TEST(ProfileFile, SurvivesItsText) {
     }
 }
 
-// Files that were written before these shares existed keep their prices.
-TEST(ProfileFile, WithoutSharesOfAttentionAndWgmmaIsPricedAsBefore) {
-  DeviceProfile p = *find_device("h100");
-  p.calibration.threads = 1, p.calibration.step_nanoseconds = 1;
-  ASSERT_GT(p.attention_permille, 0u);
-  p.attention_permille = 0, p.wgmma_permille = 1000;  // not written
-  const std::string text = profile_to_json(p);
-  EXPECT_EQ(text.find("attention_permille"), text.npos);
-  EXPECT_EQ(text.find("wgmma_permille"), text.npos);
-  const auto read = profile_from_json(text);
-  ASSERT_TRUE(read) << read.error().message;
-  const Cost cost{1000000000000, 1000000};
-  for (const OpKind kind : {OpKind::linear, OpKind::attention, OpKind::attention_gradient})
-    EXPECT_EQ(op_picoseconds(*read, kind, Peak::wgmma, 1, cost),
-              op_picoseconds(*find_device("h100"), OpKind::linear, Peak::library, 1, cost));
+// Files that were written before these shares existed keep their prices: attention had the share of products,
+// wgmma the whole peak, and mma.sync what its instructions reach.
+TEST(ProfileFile, WithoutSharesIsPricedAsBefore) {
+  const std::pair<const char*, double> devices[] = {
+      {"h100", 0.629}, {"h200", 0.629}, {"b200", 0.5}, {"rtx4090", 1}, {"a100-80gb", 1}};
+  for (const auto& [name, mma] : devices) {
+    const auto read = profile_from_json(
+        std::string(R"({"format": "stowage-profile", "version": 1, "device": ")") + name +
+        R"(", "threads": 1, "precision": "bf16", "launch_nanoseconds": 3000, "product_permille": 700, )" +
+        R"("stream_permille": 850, "step_nanoseconds": 1, "ops": {}})");
+    ASSERT_TRUE(read) << read.error().message;
+    Cost cost{1000000000000, 0};
+    cost.head = 128;
+    const auto rate = [&](OpKind kind, Peak peak) {
+      return 1e15 / static_cast<double>(op_picoseconds(*read, kind, peak, 1, cost) - 3000000);
+    };
+    const auto peak = static_cast<double>(read->gflops_bf16), fp32 = static_cast<double>(read->gflops_fp32);
+    for (const OpKind kind : {OpKind::linear, OpKind::attention, OpKind::attention_gradient}) {
+      EXPECT_NEAR(rate(kind, Peak::library) / (0.7 * peak), 1, 1e-6) << name;
+      EXPECT_NEAR(rate(kind, Peak::wgmma) / (0.7 * peak), 1, 1e-6) << name;
+      EXPECT_NEAR(rate(kind, Peak::mma) / (0.7 * mma * peak), 1, 1e-6) << name;
+      EXPECT_NEAR(rate(kind, Peak::fp32) / (0.7 * fp32), 1, 1e-6) << name;
+    }
+  }
 }
 
 // `from` must occur once in the text.
@@ -122,10 +136,69 @@ TEST(ProfileFile, BadFiguresAreRefusedByName) {
   EXPECT_TRUE(profile_from_json(with(good, "\"permille\": 650", "\"permille\": 100000")));
 }
 
+// A share is at most 1000 permille. Only ops that find their data in caches reach more than the peak.
+TEST(ProfileFile, SharesAboveOneAndZeroWattsAreRefusedByName) {
+  const std::string shares = with(good, "\"stream_permille\": 800", R"("stream_permille": 800,
+ "attention_permille": 300, "wide_attention_permille": 400, "fp32_permille": 500, "mma_permille": 900,
+ "wgmma_permille": 950, "watts": 700)");
+  ASSERT_TRUE(profile_from_json(shares));
+  for (const auto& [key, value] : {std::pair{"product_permille", 700},
+                                   {"stream_permille", 800},
+                                   {"attention_permille", 300},
+                                   {"fp32_permille", 500},
+                                   {"mma_permille", 900},
+                                   {"wgmma_permille", 950}}) {
+    const std::string from = " \"" + std::string(key) + "\": ";
+    EXPECT_TRUE(profile_from_json(with(shares, from + std::to_string(value), from + "1000"))) << key;
+    for (const char* bad : {"1001", "0"})
+      EXPECT_NE(refusal(with(shares, from + std::to_string(value), from + bad)).find(key), std::string::npos);
+  }
+  EXPECT_NE(refusal(with(shares, "\"watts\": 700", "\"watts\": 0")).find("watts"), std::string::npos);
+}
+
+// Figures of a card that was not calibrated.
+TEST(ProfileFile, FiguresAreReadWhole) {
+  for (const DeviceProfile& p : device_profiles()) {
+    if (!p.cuda) continue;
+    const std::string text = profile_to_json(p);
+    EXPECT_NE(text.find("\"version\": 2"), std::string::npos);
+    const auto read = profile_from_json(text);
+    ASSERT_TRUE(read) << read.error().message;
+    expect_equal(p, *read);
+    EXPECT_FALSE(read->is_calibrated());
+    const Json json = *parse_json(text);
+    for (const auto& [key, value] : json.members()) {
+      if (key == "format" || key == "version") continue;
+      std::vector<Json> wrong{Json("many"), Json(-1)};
+      if (key != "device") wrong.push_back(Json(0));
+      if (key.ends_with("permille")) wrong.push_back(Json(1001));
+      Json without = Json::object();
+      for (const auto& [other, kept] : json.members())
+        if (other != key) without.set(other, kept);
+      EXPECT_NE(refusal(to_string(without, 0)).find(key), std::string::npos) << key;
+      for (const Json& bad : wrong) {
+        Json changed = without;
+        changed.set(key, bad);
+        EXPECT_NE(refusal(to_string(changed, 0)).find(key), std::string::npos) << key;
+      }
+    }
+  }
+  EXPECT_NE(refusal(with(profile_to_json(*find_device("h100")), "\"h100\"", "\"cpu\"")).find("GPU"),
+            std::string::npos);
+}
+
+TEST(ProfileFile, PowerSetsTheCeilingOfFigures) {
+  const std::string h100 = profile_to_json(*find_device("h100"));
+  const auto limited = profile_from_json(with(h100, "\"watts\": 700", "\"watts\": 350"));
+  ASSERT_TRUE(limited);
+  EXPECT_EQ(limited->product_permille, 350u * 960 / 989);
+  EXPECT_LT(limited->attention_permille, find_device("h100")->attention_permille);
+}
+
 TEST(ProfileFile, OtherFilesAreRefused) {
   EXPECT_NE(refusal(with(good, "stowage-profile", "stowage-plan")).find("stowage-profile"),
             std::string::npos);
-  EXPECT_NE(refusal(with(good, "\"version\": 1", "\"version\": 2")).find("version 1, found 2"),
+  EXPECT_NE(refusal(with(good, "\"version\": 1", "\"version\": 3")).find("version 1 or 2, found 3"),
             std::string::npos);
   EXPECT_NE(refusal(with(good, "\"h100\"", "\"abacus\"")).find("abacus"), std::string::npos);
   EXPECT_NE(refusal(with(good, "\"add\"", "\"attention_is_all\"")).find("attention_is_all"),

@@ -151,12 +151,59 @@ class CalibrateTest(CommandTest):
             "measured in fp32", self.run_command(*words, "--threads", 2, "--precision", "bf16").stderr
         )
 
+    def test_figures_of_a_card(self):
+        shown = self.run_command("devices", "--profile", "h100").stdout
+        same = self.write("h100.json", shown)
+        words = ["--model", "gpt2", "--batch", "64", "--seq", "1024", "--precision", "bf16"]
+        plan = self.plan(*words, "--device", same)
+        built_in = self.plan(*words, "--device", "h100")
+        self.assertEqual(plan["predicted"], built_in["predicted"])
+        self.assertEqual(plan["device"]["figures"], json.loads(shown))
+        self.assertNotIn("figures", built_in["device"])
+        self.assertIn("rated", self.run_command("inspect", same).stdout)
+        self.assertIn("figures of a file", self.run_command("plan", *words, "--device", same).stdout)
+        figures = json.loads(shown)
+        slow = self.write("slow.json", json.dumps({**figures, "watts": 350}))
+        self.assertGreater(
+            self.plan(*words, "--device", slow)["predicted"]["step_seconds"],
+            1.3 * plan["predicted"]["step_seconds"],
+        )
+        for key in figures:
+            if key in ("format", "version"):
+                continue
+            without = {k: v for k, v in figures.items() if k != key}
+            wrong = [without, {**without, key: -1}]
+            if key != "device":
+                wrong.append({**without, key: 0})
+            if key.endswith("permille"):
+                wrong.append({**without, key: 1001})
+            for changed in wrong:
+                path = self.write("changed.json", json.dumps(changed))
+                self.refused("plan", *words, "--device", path, says=["changed.json", key])
+        self.refused("devices", "--profile", "abacus", expect=USAGE, says=["abacus"])
+        self.refused("devices", "--profile", "cpu", expect=USAGE, says=["figures of GPUs"])
+
+    # Only a calibration gives one number.
+    def test_predictions_say_what_confirmed_them(self):
+        words = ["plan", *NANO]
+        estimate = self.run_command(*words).stdout
+        self.assertRegex(estimate, r"predicted +\S+ \S+ a step, (\d+) to (\d+) tokens/s estimated, ")
+        calibrated = self.run_command(*words, "--device", self.profile()).stdout
+        self.assertRegex(calibrated, r"predicted +\S+ \S+ a step, \d+ tokens/s, ")
+        self.assertNotIn("estimated", calibrated)
+        plan = json.loads(self.run_command(*words, "--json").stdout)["predicted"]
+        self.assertTrue(plan["estimated"])
+        self.assertGreater(plan["tokens_per_second_at_ceiling"], plan["tokens_per_second"])
+        plan = json.loads(self.run_command(*words, "--json", "--device", self.profile()).stdout)["predicted"]
+        self.assertFalse(plan["estimated"])
+        self.assertEqual(plan["tokens_per_second_at_ceiling"], plan["tokens_per_second"])
+
     def test_bad_profiles(self):
         good = self.profile()
         ops = json.loads(type(self).measured)["ops"]
         wrong = [
             ({"format": "stowage-plan"}, "stowage-profile"),
-            ({"version": 2}, "version 1, found 2"),
+            ({"version": 3}, "version 1 or 2, found 3"),
             ({"device": "abacus"}, "abacus"),
             ({"device": None}, "device"),
             ({"threads": 0}, "threads"),
@@ -166,7 +213,11 @@ class CalibrateTest(CommandTest):
             ({"launch_nanoseconds": -5}, "launch_nanoseconds"),
             ({"launch_nanoseconds": 1e300}, "launch_nanoseconds"),
             ({"launch_nanoseconds": "fast"}, "launch_nanoseconds"),
-            ({"product_permille": 10**6}, "product_permille"),
+            ({"product_permille": 1001}, "product_permille"),
+            ({"stream_permille": 1001}, "stream_permille"),
+            ({"attention_permille": 1001}, "attention_permille"),
+            ({"mma_permille": 0}, "mma_permille"),
+            ({"watts": 0}, "watts"),
             ({"stream_permille": 0.5}, "stream_permille"),
             ({"step_nanoseconds": None}, "step_nanoseconds"),
             ({"ops": []}, "ops"),

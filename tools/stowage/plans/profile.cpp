@@ -37,6 +37,16 @@ std::string read_profile_file(const std::string& path) {
 
 void print_profile(std::string_view text) {
   const stw_profile_info info = read_profile(text);
+  if (info.threads == 0) {
+    fmt::print("{}, not calibrated\n\n", info.title);
+    fmt::print("  {:<24}{} GFLOP/s in fp32, {} in 16 bits, {} W\n", "rated", info.gflops_fp32,
+               info.gflops_bf16, info.watts);
+    fmt::print("  {:<24}{:.1f} % of the rated speed, by {} GFLOP/s per watt\n", "ceiling of products",
+               info.product_permille / 10.0, info.gflops_per_watt);
+    fmt::print("  {:<24}{:.1f} % of {} GB/s\n", "streams", info.stream_permille / 10.0,
+               info.gbytes_per_second);
+    return;
+  }
   std::vector<stw_profile_op_info> ops;
   double whole = 0;
   for (auto op = sized<stw_profile_op_info>();

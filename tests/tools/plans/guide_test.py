@@ -1,0 +1,78 @@
+"""The guide's table of two runs that others have reported: every figure is computed here."""
+
+import pathlib
+import unittest
+
+from support import DOES_NOT_FIT, DONE, CommandTest
+
+GUIDE = pathlib.Path(__file__).parents[3] / "docs" / "plan.md"
+GIB = 2**30
+BERT = "--model bert-1.3b --labels 2 --batch 32 --seq 512 --precision fp16"
+BLOOM = "--model bloom-560m --labels 2 --batch 16 --seq 1024 --precision fp16"
+
+
+class GuideTest(CommandTest):
+    def of(self, run, device, flags="", result=DONE):
+        return self.plan(*run.split(), "--device", device, *flags.split(), expect=result)
+
+    def slower(self, plan, fastest):
+        return 100 * (plan["predicted"]["step_seconds"] / fastest["predicted"]["step_seconds"] - 1)
+
+    def split(self, plan):
+        return f"{plan['micro_batch']} × {plan['accumulation_steps']}"
+
+    def peak(self, plan):
+        return plan["bytes"]["peak"] / GIB
+
+    def test_bert(self):
+        fastest = self.of(BERT, "a100-80gb")
+        self.assertTrue(fastest["search"]["proven"])
+        self.assertEqual(fastest["search"]["unlimited_seconds"], fastest["predicted"]["step_seconds"])
+        self.assertEqual(fastest["recompute"], [])
+        hand = self.of(BERT, "a100-80gb", "--micro-batch 8")
+        small = self.of(BERT, "a100-80gb", "--vram 24GiB")
+        least = [
+            self.of(BERT, "a100-80gb", f"--vram 1GiB --states {bits}", DOES_NOT_FIT)["minimum_vram_bytes"]
+            for bits in (32, 8)
+        ]
+        card = self.of(BERT, "a100-80gb", "--vram 8GiB", DOES_NOT_FIT)
+        host = min(
+            r["least_host_bytes"] for r in card["relaxations"] if r["flags"].startswith("--host-memory")
+        )
+        self.in_guide(
+            f"| `{BERT}`, an A100 of 80 GB; reported: 62 GB at 8 × 4 | {self.peak(fastest):.1f} GiB "
+            f"or more | the fastest plan: {self.split(fastest)}, nothing recomputed. A plan with "
+            f"{self.split(hand)} takes {self.peak(hand):.1f} GiB and is {self.slower(hand, fastest):.1f} % "
+            "slower |",
+            f"| | 24 GiB | {self.split(small)}, {self.slower(small, fastest):.1f} % slower than the "
+            "fastest |",
+            f"| | the smallest | {least[0] / GIB:.1f} GiB; with 8-bit states {least[1] / GIB:.1f} GiB. With "
+            f"8 GiB on the card it needs {host / GIB:.1f} GiB of host memory in addition |",
+        )
+
+    def test_bloom(self):
+        fastest = self.of(BLOOM, "l4", "--vram 15GB")
+        self.assertTrue(fastest["search"]["proven"])
+        one = self.of(BLOOM, "l4", "--vram 15GB --micro-batch 1")
+        all_at_once = self.of(BLOOM, "l4", "--vram 15GB --micro-batch 16")
+        self.assertGreater(all_at_once["predicted"]["recompute_fraction"], 0)
+        least = self.of(BLOOM, "l4", "--vram 8GB", DOES_NOT_FIT)["minimum_vram_bytes"]
+        host = self.of(BLOOM, "l4", "--vram 8GB --host-memory 8GB")
+        self.in_guide(
+            f"| `{BLOOM}`, an L4 | 15 GB | the fastest plan: {self.split(fastest)}, "
+            f"{self.peak(fastest):.1f} GiB. {self.split(one)} takes {self.peak(one):.1f} GiB and is "
+            f"{self.slower(one, fastest):.1f} % slower. {self.split(all_at_once)} recomputes and is "
+            f"{self.slower(all_at_once, fastest):.1f} % slower |",
+            f"| | 8 GB | does not fit (the smallest budget is {least / GIB:.2f} GiB, {least / 1e9:.1f} GB). "
+            f"With `--host-memory 8GB`: {self.split(host)}, {self.slower(host, fastest):.1f} % slower "
+            "than with 15 GB |",
+        )
+
+    def in_guide(self, *rows):
+        lines = GUIDE.read_text(encoding="utf-8").splitlines()
+        for row in rows:
+            self.assertIn(row, lines)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -37,6 +37,8 @@ inline uint64_t attention_gradient(int64_t rows, int query_heads) {
   return size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(query_heads)),
                   2 * sizeof(float));
 }
+// The largest head of attention with relative positions, whose tiles fit into 99 KB of shared memory.
+inline constexpr int most_relative_head = 128;
 // The same with relative positions. If their table is trained: the sums of each sample for its rows, whose
 // heads have a multiple of 64 columns.
 inline uint64_t relative_attention_gradient(int64_t rows, int64_t samples, int heads, int head_dim,

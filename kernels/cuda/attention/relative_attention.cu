@@ -8,6 +8,7 @@
 // (relative_table_gradient.cu).
 #include "kernels/cuda/attention/relative_attention.h"
 
+#include "kernels/contract/cuda_workspace.h"
 #include "kernels/cuda/attention/attention_forward.h"
 #include "kernels/cuda/attention/attention_gradient.h"
 #include "kernels/cuda/attention/relative_tile.h"
@@ -117,6 +118,8 @@ inline size_t relative_key_bytes(int head_dim) {
                              2 * (tile_rows + key_block) + row_starts_count + 2 * outputs_floats(head_dim)) *
          4;
 }
+
+static_assert(cuda_workspace::most_relative_head == 128);  // Then this is 89 KB, the most of these kernels.
 
 // The first threads store which of `queries` queries see a tile's keys; each gets its key's. Of each query,
 // `seen` has the keys that it sees, counted from the tile's first.

@@ -11,7 +11,7 @@ namespace stw::kernels {
 inline bool library_could_take(const AttentionArgs& args) {
   return may_use_library(args.products) && args.qkv.dtype != DType::f32 && args.out.dtype == args.qkv.dtype &&
          args.position_ids == nullptr && args.dropout == 0 && args.window == 0 && args.alibi_root == 0 &&
-         is_tensor_head(args.head_dim);
+         args.relative.table.data == nullptr && is_tensor_head(args.head_dim);
 }
 
 inline AttentionShape shape_of(const AttentionArgs& args) {

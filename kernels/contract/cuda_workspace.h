@@ -37,6 +37,18 @@ inline uint64_t attention_gradient(int64_t rows, int query_heads) {
   return size_mul(size_mul(static_cast<uint64_t>(rows), static_cast<uint64_t>(query_heads)),
                   2 * sizeof(float));
 }
+// The largest head of attention with relative positions, whose tiles fit into 99 KB of shared memory.
+inline constexpr int most_relative_head = 128;
+// The same with relative positions. If their table is trained: the sums of each sample for its rows, whose
+// heads have a multiple of 64 columns.
+inline uint64_t relative_attention_gradient(int64_t rows, int64_t samples, int heads, int head_dim,
+                                            int64_t table_rows, int parts) {
+  const uint64_t of_head = size_mul(size_mul(static_cast<uint64_t>(table_rows), static_cast<uint64_t>(parts)),
+                                    round_up(static_cast<uint64_t>(head_dim), 64));
+  const uint64_t sums = size_mul(size_mul(static_cast<uint64_t>(samples), static_cast<uint64_t>(heads)),
+                                 size_mul(of_head, sizeof(float)));
+  return size_add(round_up(attention_gradient(rows, heads), 64), sums);
+}
 // Used if a library may compute the attention. If the library declines, our own kernels use the memory.
 inline uint64_t library_attention() { return attention_library_bytes; }
 inline uint64_t library_attention_gradient(const AttentionShape& s) {

@@ -130,6 +130,11 @@ uint64_t attention_workspace(const AttentionArgs& args) {
   return library_could_take(args) ? cuda_workspace::library_attention() : 0;
 }
 uint64_t attention_gradient_workspace(const AttentionArgs& args) {
+  const RelativePositions& r = args.relative;
+  if (r.table.data != nullptr && r.gradient != nullptr)
+    return cuda_workspace::relative_attention_gradient(args.samples * args.rows_per_sample, args.samples,
+                                                       args.query_heads, args.head_dim, r.table_rows,
+                                                       r.has_keys + r.has_queries);
   if (library_could_take(args)) return cuda_workspace::library_attention_gradient(shape_of(args));
   return cuda_workspace::attention_gradient(args.samples * args.rows_per_sample, args.query_heads);
 }

@@ -67,8 +67,14 @@ bool Graph::is_wgmma_product(const Op& op) const {
   return uses_wgmma(kernels) && is_product(op) && !is_library_product(op);
 }
 
-// Whether attention kernels on tensor cores (our mma.sync kernels, and cuDNN's) take the head size.
-static bool suits_tensor_cores(const Op& op) { return kernels::is_tensor_head(op.attributes.head_dim); }
+// Attention with relative positions has kernels on the CUDA cores only.
+static bool has_relative(const Op& op) {
+  return op.attributes.relative_keys || op.attributes.relative_queries;
+}
+// Whether attention kernels on tensor cores (our mma.sync kernels, and cuDNN's) take the op.
+static bool suits_tensor_cores(const Op& op) {
+  return kernels::is_tensor_head(op.attributes.head_dim) && !has_relative(op);
+}
 
 // Our kernels compute attention with dropout, a window, a bias, or documents inside of a sample.
 bool Graph::is_library_attention(const Op& op) const {
@@ -78,7 +84,7 @@ bool Graph::is_library_attention(const Op& op) const {
 }
 
 bool Graph::is_wgmma_attention(const Op& op) const {
-  if (!uses_wgmma(kernels) || compute == Format::f32 || window_of(op) > 0 ||
+  if (!uses_wgmma(kernels) || compute == Format::f32 || window_of(op) > 0 || has_relative(op) ||
       !kernels::is_warpgroup_head(op.attributes.head_dim))
     return false;
   return op.kind == OpKind::attention || (op.kind == OpKind::attention_gradient &&
@@ -89,7 +95,7 @@ Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
   if (is_library_product(op) || is_library_attention(op)) return Peak::library;
   if (is_wgmma_product(op) || is_wgmma_attention(op)) return Peak::wgmma;
-  // Attention with other head sizes uses the portable kernels, at the rate of fp32.
+  // Attention with other head sizes or relative positions uses the portable kernels, at the rate of fp32.
   if (is_attention(op.kind) && !suits_tensor_cores(op)) return Peak::fp32;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "kernels/contract/cuda_workspace.h"
 #include "planner/plan/plan.h"
 #include "planner/search/relaxations.h"
 #include "planner/search/search_space.h"
@@ -90,7 +91,12 @@ static bool uses_library_attention(const Graph& graph) {
                      [&](const Op& op) { return graph.is_library_attention(op); });
 }
 
-static bool has_relative_positions(const Graph& graph) { return graph.relative.tensor >= 0; }
+static bool has_large_relative_heads(const Graph& graph) {
+  return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
+    return op.kind == OpKind::attention && graph.relative.tensor >= 0 &&
+           op.attributes.head_dim > kernels::cuda_workspace::most_relative_head;
+  });
+}
 
 Status check_graph(const Graph& graph, const Request& request, const DeviceProfile& device) {
   if (request.attention == Attention::cudnn && !uses_library_attention(graph))
@@ -98,11 +104,10 @@ Status check_graph(const Graph& graph, const Request& request, const DeviceProfi
                  "cuDNN's attention takes heads whose size is a multiple of 8 up to 128, no dropout, no "
                  "ALiBi and no sliding window shorter than a sample; the attention of this model needs the "
                  "kernels `own`"};
-  if (device.cuda && has_relative_positions(graph))
-    return Error{Code::unsupported,
-                 "a model of type " + graph.architecture +
-                     " is trained on CPUs only: the kernels for GPUs have no attention with "
-                     "relative positions yet"};
+  if (device.cuda && has_large_relative_heads(graph))
+    return Error{Code::unsupported_shape,
+                 "the kernels for GPUs take relative positions with heads of at most " +
+                     std::to_string(kernels::cuda_workspace::most_relative_head) + " elements"};
   return ok();
 }
 

@@ -140,8 +140,9 @@ SearchSpace* SearchSpace::keeping_rows() {
     keep_rows(graph, request_.global_batch);
     return graph;
   };
-  keeping_rows_ = std::make_unique<SearchSpace>(source, numerics_, request_, device_, effort_,
-                                                like_ && like_->keeping_rows_ ? like_->keeping_rows_.get() : this);
+  keeping_rows_ =
+      std::make_unique<SearchSpace>(source, numerics_, request_, device_, effort_,
+                                    like_ && like_->keeping_rows_ ? like_->keeping_rows_.get() : this);
   return keeping_rows_.get();
 }
 

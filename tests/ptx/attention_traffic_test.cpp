@@ -53,6 +53,53 @@ TEST(AttentionTraffic, OfBothSidesIsNoMoreForAScoreThanOfCausal) {
     }
 }
 
+// The table has a row for each distance, the most that a pair of blocks can reach. A trained one takes
+// another pass over the scores.
+TEST(AttentionTraffic, OfRelativePositionsIsAFewTimesThatOfAttention) {
+  const int64_t rows = 200, table_rows = 2 * rows, width = 2 * 64;
+  const AttentionShape s = {1, rows, 1, 1, 64, false, 0, DType::bf16};
+  const Counts plain = counts_of(s);
+  const AttentionInputs in = inputs(s, 40);
+  Random random(41);
+  const Buffer table = Buffer::normal(s.dtype, random, table_rows * width);
+  std::vector<int32_t> row_of_distances;
+  for (int64_t d = 1 - rows; d < rows; ++d) row_of_distances.push_back(static_cast<int32_t>(d + rows));
+  std::vector<float> lse(static_cast<size_t>(rows)), gradient(static_cast<size_t>(table_rows * width));
+  for (const bool trained : {false, true}) {
+    Buffer out(s.dtype, in.dout.count()), dqkv(s.dtype, in.qkv.count());
+    AttentionArgs args = {};
+    args.samples = 1, args.rows_per_sample = rows;
+    args.query_heads = args.kv_heads = 1, args.head_dim = 64, args.scale = s.scale();
+    args.relative = {.table = table.const_matrix(),
+                     .table_rows = table_rows,
+                     .has_keys = true,
+                     .has_queries = true,
+                     .rows = row_of_distances.data(),
+                     .gradient = trained ? gradient.data() : nullptr};
+    args.qkv = in.qkv.const_matrix(), args.out = out.matrix(), args.lse = lse.data();
+    args.dout = in.dout.const_matrix(), args.dqkv = dqkv.matrix();
+    ptx::count_traffic(true);
+    run(cuda_table()->attention, args, 1, attention_workspace(args, 1));
+    run(cuda_table()->attention_gradient, args, 1, attention_gradient_workspace(args, 1));
+    ptx::count_traffic(false);
+    const auto scores = static_cast<double>(rows * rows);
+    Counts counts;
+    for (const auto& [name, t] : ptx::traffic()) {
+      counts.instructions += static_cast<double>(t.instructions) / scores;
+      counts.sectors += static_cast<double>(t.least_sectors) / scores;
+      std::printf("  %s: %.3f instructions and %.3f sectors\n", name.c_str(),
+                  static_cast<double>(t.instructions) / scores,
+                  static_cast<double>(t.least_sectors) / scores);
+    }
+    std::printf(
+        "%s table: a score takes %.3f instructions and %.3f sectors, without positions %.3f and %.3f\n",
+        trained ? "trained" : "frozen", counts.instructions, counts.sectors, plain.instructions,
+        plain.sectors);
+    EXPECT_LE(counts.instructions, (trained ? 3.0 : 2.1) * plain.instructions);
+    EXPECT_LE(counts.sectors, (trained ? 4.0 : 2.4) * plain.sectors);
+  }
+}
+
 // A tile of padding, whose rows are documents of one row each, costs less than a tile that sees itself.
 TEST(AttentionTraffic, PaddingCostsLessThanOneTile) {
   for (const ProductKernels products : {ProductKernels::tensor, ProductKernels::warpgroup}) {

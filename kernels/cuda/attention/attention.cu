@@ -4,6 +4,7 @@
 // at the end.
 #include "kernels/cuda/attention/attention_forward.h"
 #include "kernels/cuda/attention/library_attention.h"
+#include "kernels/cuda/attention/relative_attention.h"
 #include "kernels/cuda/attention/tensor_attention.h"
 #include "kernels/cuda/attention/warpgroup_attention.h"
 
@@ -11,36 +12,14 @@ namespace stw::kernels::cuda {
 
 static __global__ void __launch_bounds__(tile_threads) attention_kernel(AttentionArgs args) {
   STW_DYNAMIC_SHARED(float, memory);
-  const int64_t rows = args.rows_per_sample, head_dim = args.head_dim,
-                group = args.query_heads / args.kv_heads;
-  const int64_t width = (static_cast<int64_t>(args.query_heads) + 2 * args.kv_heads) * head_dim,
-                out_width = args.query_heads * head_dim;
-  const int64_t heads = args.samples * args.query_heads, tiles = ceil_div(rows, tile_rows);
-  const int64_t tile = tiles - 1 - blockIdx.x / heads, sample = blockIdx.x % heads / args.query_heads;
-  const int64_t head = blockIdx.x % args.query_heads, kv_head = head / group, top = sample * rows * width;
-  HeadAttention h;
-  h.queries = {args.qkv.data, args.qkv.dtype, top + head * head_dim, width};
-  h.keys = {args.qkv.data, args.qkv.dtype, top + (args.query_heads + kv_head) * head_dim, width};
-  h.values = {args.qkv.data, args.qkv.dtype, top + (args.query_heads + args.kv_heads + kv_head) * head_dim,
-              width};
-  h.query_rows = rows;
-  h.head_dim = args.head_dim;
-  h.scale = args.scale;
-  h.rule = score_rule(args, sample, head);
-  h.dropped = args.dropout > 0;
-  h.dropout = {};
-  if (h.dropped) h.dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
-  h.dropout_first = head * rows * rows;
-  h.out = args.out;
-  h.out_at = sample * rows * out_width + head * head_dim;
-  h.out_stride = out_width;
-  h.lse = args.lse + (sample * args.query_heads + head) * rows;
-  attend_tile(h, tile * tile_rows, memory);
+  const HeadAttention h = head_of_tile(args);
+  attend_tile(h, first_of_tile(args), memory, product_of_rows(h));
 }
 
 void attention(const Launch& l, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention);
   assert(is_valid_score_rule(args));
+  if (has_relative(args)) return relative_attention(l, args);
   if (library_takes(l, args, false)) return library_attention(l, args);
   if (warpgroups_take(args)) return warpgroup_attention(l, args);
   if (tensor_cores_take(args)) return tensor_attention(l, args);

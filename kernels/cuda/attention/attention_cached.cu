@@ -44,7 +44,7 @@ static __global__ void __launch_bounds__(tile_threads) attention_cached_kernel(A
   h.out_at = head * head_dim;
   h.out_stride = args.query_heads * head_dim;
   h.lse = nullptr;
-  attend_tile(h, tile * tile_rows, memory);
+  attend_tile(h, tile * tile_rows, memory, product_of_rows(h));
 }
 
 void attention_cached(const Launch& l, const AttentionCachedArgs& args) {

@@ -28,8 +28,49 @@ inline size_t forward_shared_bytes(int head_dim) {
   return static_cast<size_t>(slices_floats + tile_rows * (score_stride + 3) + outputs_floats(head_dim)) * 4;
 }
 
-// Query rows [first, first + tile_rows) of the head.
-STW_DEVICE void attend_tile(const HeadAttention& h, int64_t first, float* memory) {
+// The first row of a block's tile of queries, and its head.
+STW_DEVICE int64_t first_of_tile(const AttentionArgs& args) {
+  return (ceil_div(args.rows_per_sample, tile_rows) - 1 - blockIdx.x / (args.samples * args.query_heads)) *
+         tile_rows;
+}
+STW_DEVICE HeadAttention head_of_tile(const AttentionArgs& args) {
+  const int64_t rows = args.rows_per_sample, head_dim = args.head_dim,
+                group = args.query_heads / args.kv_heads;
+  const int64_t width = (static_cast<int64_t>(args.query_heads) + 2 * args.kv_heads) * head_dim,
+                out_width = args.query_heads * head_dim;
+  const int64_t sample = blockIdx.x % (args.samples * args.query_heads) / args.query_heads;
+  const int64_t head = blockIdx.x % args.query_heads, kv_head = head / group, top = sample * rows * width;
+  HeadAttention h;
+  h.queries = {args.qkv.data, args.qkv.dtype, top + head * head_dim, width};
+  h.keys = {args.qkv.data, args.qkv.dtype, top + (args.query_heads + kv_head) * head_dim, width};
+  h.values = {args.qkv.data, args.qkv.dtype, top + (args.query_heads + args.kv_heads + kv_head) * head_dim,
+              width};
+  h.query_rows = rows;
+  h.head_dim = args.head_dim;
+  h.scale = args.scale;
+  h.rule = score_rule(args, sample, head);
+  h.dropped = args.dropout > 0;
+  h.dropout = {};
+  if (h.dropped) h.dropout = dropout_of(args.dropout, args.stream, *args.state, sample);
+  h.dropout_first = head * rows * rows;
+  h.out = args.out;
+  h.out_at = sample * rows * out_width + head * head_dim;
+  h.out_stride = out_width;
+  h.lse = args.lse + (sample * args.query_heads + head) * rows;
+  return h;
+}
+
+// The scores of attention without relative positions (attend_tile).
+STW_DEVICE auto product_of_rows(const HeadAttention& h) {
+  return [&h](const SomeRows& queries, const SomeRows& keys, float* slices) {
+    return multiply_rows(queries, keys, h.head_dim, slices);
+  };
+}
+
+// Query rows [first, first + tile_rows) of the head. scores_of(queries, keys, slices) gives this thread's
+// part of a block's scores.
+template <class Scores>
+STW_DEVICE void attend_tile(const HeadAttention& h, int64_t first, float* memory, const Scores& scores_of) {
   float* slices = memory;
   float* scores = slices + slices_floats;
   float* rescales = scores + tile_rows * score_stride;
@@ -51,8 +92,8 @@ STW_DEVICE void attend_tile(const HeadAttention& h, int64_t first, float* memory
   float largest = -infinity;
   for (int64_t key = before - before % key_block; key < last; key += key_block) {
     const int keys = static_cast<int>(min(static_cast<int64_t>(key_block), last - key));
-    store_scores(multiply_rows({h.queries, first, static_cast<int>(end - first), h.scale},
-                               {h.keys, key, keys, 1.0f}, h.head_dim, slices),
+    store_scores(scores_of({h.queries, first, static_cast<int>(end - first), h.scale},
+                           {h.keys, key, keys, 1.0f}, slices),
                  scores);
     __syncthreads();
     const Range range = {clamp_to(row_start - key, keys), clamp_to(row_end - key, keys)};

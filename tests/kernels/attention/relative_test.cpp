@@ -182,7 +182,6 @@ void check(const Shape& s, uint64_t seed) {
   EXPECT_LE(relative_error(first.dtable, expected.dtable), limit);
   for (const NamedTable& named : tables())
     for (const int threads : {1, 3}) {
-      if (std::string(named.name) == "CUDA") continue;  // It has no such kernels; plans for it are refused.
       EXPECT_TRUE(same(compute(*named.table, s, in, threads, s.samples), first))
           << named.name << " " << threads;
       EXPECT_TRUE(same(compute(*named.table, s, in, threads, 1), first)) << named.name << " one by one";

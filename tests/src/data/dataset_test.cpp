@@ -313,6 +313,32 @@ TEST(Dataset, ContentIsTheHashOfItsFiles) {
   EXPECT_EQ(Dataset::open(options_of(folder / "tokens.bin", 65536))->content_hash(), hash_of(tokens));
 }
 
+// A plan has room for a number of texts in a sample.
+TEST(Marks, AWindowHoldsAtMostSoManyDocuments) {
+  TemporaryDirectory folder;
+  const Examples e = examples(300);
+  DatasetOptions options = marked(folder, e, 30);
+  options.evaluation_fraction = 0;
+  for (const uint64_t most : {1, 2, 5, 100}) {
+    options.documents = most;
+    const auto dataset = Dataset::open(options);
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    // Window by window: as many of the next documents as the window and the limit allow.
+    size_t document = 0;
+    for (uint64_t k = 0; k < dataset->training_windows(); ++k) {
+      ASSERT_EQ(dataset->window(Part::training, k).first, e.begins[document]);
+      const uint64_t limit = e.begins[document] + 31;
+      size_t held = 1;
+      const auto end_of = [&](size_t d) {
+        return d + 1 < e.begins.size() ? e.begins[d + 1] : e.tokens.size();
+      };
+      while (document + held < e.begins.size() && held < most && end_of(document + held) <= limit) ++held;
+      document += held;
+    }
+    EXPECT_EQ(document, e.begins.size());
+  }
+}
+
 TEST(Marks, GiveTargetsDocumentsAndBeginningsOfSamples) {
   TemporaryDirectory folder;
   const Examples e = examples(2000);  // more than one chunk of reading

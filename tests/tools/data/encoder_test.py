@@ -122,6 +122,21 @@ class EncoderTest(CommandTest):
             ).stdout.splitlines()
         ]
 
+    # The loss reads one row of each text, so that the rows after the last attention are as many as --texts.
+    def test_number_of_texts_in_a_sample(self):
+        data = self.table(self.rows(60, 1), "texts.csv", ["text", "label"])
+        self.train_on(data, "--steps", 2, "--texts", 2)
+        plan = json.loads(self.read("run", "plan.json"))
+        self.assertEqual(plan["numerics"]["texts"], 2)
+        # By default an eighth of the tokens of a sample. A run goes on with its own number.
+        self.train_on(data, "--steps", 2, out="eighth")
+        self.assertEqual(json.loads(self.read("eighth", "plan.json"))["numerics"]["texts"], 6)
+        self.run_command("train", "--resume", self.path("run"), "--steps", 4)
+        self.assertEqual(json.loads(self.read("run", "plan.json"))["numerics"]["texts"], 2)
+        self.assertEqual(len(self.classified("--data", data)), 60)
+        failed = self.run_command("plan", "--model", "nano", "--texts", 4, expect=USAGE).stderr
+        self.assertIn("texts is for encoders with an output for each text", failed)
+
     def test_texts_with_labels(self):
         output = self.train_on(
             self.table(self.rows(400, 1), "texts.csv", ["text", "label"]), "--steps", 120, "--lr", "3e-3"

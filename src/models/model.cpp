@@ -308,7 +308,7 @@ Status check_numerics(const ModelConfig& config, const Numerics& numerics) {
                                            "has none (--lora, --adapter)"};
   if (numerics.inputs.texts > 0 && !(architecture_of(config).is_encoder && task_row(config.task).of_text))
     return Error{Code::bad_argument,
-                 "texts is for encoders with an output for each text, this model is none (texts, --texts)"};
+                 "texts is for encoders with an output for each text, this model is none"};
   if (numerics.inputs.preference != Preference::none && config.task != Task::language_model)
     return Error{Code::bad_argument, std::string("preference ") + name_of(numerics.inputs.preference) +
                                          " is for language models, this one is a " +

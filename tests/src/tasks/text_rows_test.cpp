@@ -146,7 +146,7 @@ TEST(TextRows, AreRefusedForOtherModels) {
   const auto planned = Planned::make(*model_of(small_llama()), with_texts(request_for(1, sequence), 4));
   ASSERT_FALSE(planned);
   EXPECT_EQ(planned.error().message,
-            "texts is for encoders with an output for each text, this model is none (texts, --texts)");
+            "texts is for encoders with an output for each text, this model is none");
 }
 
 }  // namespace

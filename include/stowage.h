@@ -924,7 +924,8 @@ typedef struct stw_profile_info {
   uint32_t reserved;
   uint64_t watts;                   /* GPUs: power of the board; 0: unknown */
   uint64_t gflops_per_watt;         /* GPUs: of 16-bit products where power limits them. product_permille is
-                           the lower of the peak and watts * gflops_per_watt, rounded where they are near */
+                           the share of the peak that watts * gflops_per_watt allows, at most 1000, with a
+                           smooth corner where both are close */
   uint32_t mma_permille;            /* GPUs: share of the speed of libraries that the kernels of
                            STW_KERNELS_TENSOR reach */
   uint32_t wgmma_permille;          /* the same for STW_KERNELS_WGMMA */
@@ -932,7 +933,7 @@ typedef struct stw_profile_info {
                            up to 64 numbers; 0: product_permille */
   uint32_t wide_attention_permille; /* the same with larger heads; 0: attention_permille */
   uint32_t fp32_permille;           /* share of the fp32 peak that products reach; 0: product_permille */
-  uint32_t reserved2;
+  uint32_t reserved_end;
 } stw_profile_info;
 
 /* Describes the index-th device that can be planned for. Errors: STW_BAD_ARGUMENT past the last one. Thread:

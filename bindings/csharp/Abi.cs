@@ -962,8 +962,8 @@ internal static unsafe class Abi
         /// <summary>GPUs: power of the board; 0: unknown</summary>
         public ulong watts;
         /// <summary>
-        /// GPUs: of 16-bit products where power limits them. product_permille is the lower of the peak and
-        /// watts * gflops_per_watt, rounded where they are near
+        /// GPUs: of 16-bit products where power limits them. product_permille is the share of the peak that
+        /// watts * gflops_per_watt allows, at most 1000, with a smooth corner where both are close
         /// </summary>
         public ulong gflops_per_watt;
         /// <summary>
@@ -981,7 +981,7 @@ internal static unsafe class Abi
         public uint wide_attention_permille;
         /// <summary>share of the fp32 peak that products reach; 0: product_permille</summary>
         public uint fp32_permille;
-        public uint reserved2;
+        public uint reserved_end;
 
         /// <summary>Zero, but for its size.</summary>
         public static stw_profile_info Sized()

@@ -43,6 +43,13 @@ namespace Stowage
             ProductPermille = Numbers.Of(native.product_permille);
             StreamPermille = Numbers.Of(native.stream_permille);
             LaunchNanoseconds = Numbers.Of(native.launch_nanoseconds);
+            Watts = Numbers.Of(native.watts);
+            GflopsPerWatt = Numbers.Of(native.gflops_per_watt);
+            MmaPermille = Numbers.Of(native.mma_permille);
+            WgmmaPermille = Numbers.Of(native.wgmma_permille);
+            AttentionPermille = Numbers.Of(native.attention_permille);
+            WideAttentionPermille = Numbers.Of(native.wide_attention_permille);
+            Fp32Permille = Numbers.Of(native.fp32_permille);
             Threads = Numbers.Of(native.threads);
             Precision = (Precision)native.precision;
             Kernels = (Kernels)native.kernels;
@@ -76,6 +83,21 @@ namespace Stowage
         public int StreamPermille { get; }
         /// <summary>Fixed time of every op.</summary>
         public long LaunchNanoseconds { get; }
+        /// <summary>GPUs: power of the board; 0: unknown.</summary>
+        public long Watts { get; }
+        /// <summary>GPUs: of 16-bit products where power limits them.</summary>
+        public long GflopsPerWatt { get; }
+        /// <summary>Share of the speed of libraries that the kernels Tensor reach.</summary>
+        public int MmaPermille { get; }
+        /// <summary>Share of the speed of libraries that the kernels Wgmma reach.</summary>
+        public int WgmmaPermille { get; }
+        /// <summary>Share of the peak that attention reaches in libraries, with heads of up to 64 numbers;
+        /// 0: ProductPermille.</summary>
+        public int AttentionPermille { get; }
+        /// <summary>The same with larger heads; 0: AttentionPermille.</summary>
+        public int WideAttentionPermille { get; }
+        /// <summary>Share of the fp32 peak that products reach; 0: ProductPermille.</summary>
+        public int Fp32Permille { get; }
         /// <summary>Calibrated profiles: threads that computed during the measurement.</summary>
         public int Threads { get; }
         /// <summary>Calibrated profiles: the precision of the measurement.</summary>

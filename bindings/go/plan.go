@@ -120,6 +120,10 @@ type Profile struct {
 	HostGBytesPerSecond             uint64
 	ProductPermille, StreamPermille int // shares of the peaks that are reached
 	LaunchNanoseconds               uint64
+	Watts, GFLOPSPerWatt            uint64 // GPUs: power of the board, and of 16-bit products; 0: unknown
+	// GPUs: shares of the speed of libraries that the kernels tensor and wgmma reach, shares of the peak that
+	// attention reaches with heads of up to 64 numbers and with larger ones, and of the fp32 peak
+	MmaPermille, WgmmaPermille, AttentionPermille, WideAttentionPermille, FP32Permille int
 	// Calibrated profiles: the conditions and results of the measurement.
 	Threads         int
 	Precision       Precision
@@ -508,7 +512,11 @@ func profileOf(t *C.stw_profile_info) Profile {
 		GFLOPSFP32: uint64(t.gflops_fp32), GFLOPSBF16: uint64(t.gflops_bf16),
 		GBytesPerSecond: uint64(t.gbytes_per_second), HostGBytesPerSecond: uint64(t.host_gbytes_per_second),
 		ProductPermille: int(t.product_permille), StreamPermille: int(t.stream_permille),
-		LaunchNanoseconds: uint64(t.launch_nanoseconds), Threads: int(t.threads),
+		LaunchNanoseconds: uint64(t.launch_nanoseconds), Watts: uint64(t.watts),
+		GFLOPSPerWatt: uint64(t.gflops_per_watt), MmaPermille: int(t.mma_permille),
+		WgmmaPermille: int(t.wgmma_permille), AttentionPermille: int(t.attention_permille),
+		WideAttentionPermille: int(t.wide_attention_permille), FP32Permille: int(t.fp32_permille),
+		Threads:   int(t.threads),
 		Precision: Precision(t.precision), Kernels: Kernels(t.kernels),
 		StepNanoseconds: uint64(t.step_nanoseconds)}
 }

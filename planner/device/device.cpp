@@ -20,9 +20,9 @@ constexpr uint64_t gib = uint64_t{1} << 30, mib = uint64_t{1} << 20;
 // Ampere's GA10x, and attention with heads of up to 64 numbers on H100 and B200.
 //
 // Hopper's mma.sync reaches 0.629 of the rated peak: Luo et al., Benchmarking and Dissecting the Nvidia
-// Hopper GPU Architecture (arXiv 2402.13499). The share of the ceiling is larger, because power does not
-// limit it. The share of wgmma is computed from counts of instructions, tiles and bytes of GPT-2 124M at 1024
-// tokens.
+// Hopper GPU Architecture (arXiv 2402.13499). Our kernels are assumed to reach two thirds of that, which is
+// 0.63 of the ceiling. The share for the B200 is an estimate. The share of wgmma is computed from counts of
+// instructions, tiles and bytes of GPT-2 124M at 1024 tokens.
 //
 // About the reserve, an estimate: a context alone takes 3 MiB a multiprocessor (107 MiB on an RTX 4060 Ti,
 // 256 on an RTX 3090, 426 on an RTX 6000 Ada, 555 on an RTX PRO 6000: ggml-org/llama.cpp #23604,
@@ -52,7 +52,7 @@ struct Generation {
   uint32_t attention, wide_attention;
 };
 constexpr Generation of_ga100{575, 950, 0, 500, 600}, of_ga10x{500, 950, 0, 500, 600},
-    of_ada{700, 950, 0, 500, 600}, of_hopper{960, 800, 830, 530, 600}, of_gb100{1150, 750, 0, 500, 600},
+    of_ada{700, 950, 0, 500, 600}, of_hopper{960, 630, 830, 530, 600}, of_gb100{1150, 500, 0, 500, 600},
     of_gb20x{680, 970, 0, 500, 640};
 
 struct Card {
@@ -169,6 +169,7 @@ const DeviceProfile& profile_for(std::string_view driver_name, int compute_major
   return *find_device(capability == 80   ? "a100-40gb"
                       : capability == 87 ? "orin"
                       : capability < 89  ? "rtx3060"
+                      : has("l40")       ? "l40s"
                       : capability < 90  ? "rtx4060"
                       : capability < 100 ? "h100"
                       : capability < 120 ? "b200"

@@ -73,7 +73,8 @@ bool may_keep_rows(const Graph& graph, int64_t samples) {
 
 void keep_rows(Graph& graph, int64_t samples) {
   assert(may_keep_rows(graph, samples));
-  const auto [replaced, other] = gradients_of_tokens(graph);
+  const auto gradients = gradients_of_tokens(graph);
+  const int replaced = gradients.replaced, other = gradients.other;
   const auto at = static_cast<size_t>(&op_of_tokens(graph) - graph.gradient_ops.data());
   Op& op = graph.gradient_ops[at];
   const int first = static_cast<int>(graph.tensors.size());

@@ -7,6 +7,7 @@
 
 #include "planner/base/check_in.h"
 #include "planner/base/figures.h"
+#include "planner/graph/kept_rows.h"
 #include "planner/search/offers.h"
 
 namespace stw {
@@ -141,7 +142,8 @@ std::optional<uint64_t> Advisor::persistent_bytes(const Offer& offer) const {
   if (changed.host_bytes > 0) return std::nullopt;
   const std::optional<GraphSource> source = source_of(offer, changed);
   if (!source) return std::nullopt;
-  const Graph graph = (*source)(numerics_of(changed, smallest_state_bits(changed)));
+  Graph graph = (*source)(numerics_of(changed, smallest_state_bits(changed)));
+  if (may_keep_rows(graph, changed.global_batch)) keep_rows(graph, changed.global_batch);
   const uint64_t bytes =
       size_add(make_arena(graph, profile_of(changed).alignment, {}).gradients_end, reserve_);
   return bytes > budget_ ? std::optional(bytes) : std::nullopt;

@@ -159,6 +159,7 @@ uint64_t SearchSpace::bound_of_slower(uint64_t arena_bytes, uint64_t to_beat) {
 std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes, uint64_t to_beat) {
   SearchSpace* const others = keeping_rows();
   if (!others) return fastest_without_kept_rows(arena_bytes, to_beat);
+  if (!others->smallest_fits(arena_bytes)) return std::nullopt;  // as the reported minimum says
   if (request_.host_bytes > 0) {
     std::optional<Candidate> best = search_of(0).fastest(arena_bytes, std::min(to_beat, unlimited() + 1));
     if (!best) return others->fastest(arena_bytes, to_beat);
@@ -175,7 +176,10 @@ std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes, uint64_t to_
           std::min(chosen->bound_picoseconds, others->bound_of_slower(arena_bytes, known));
     return chosen;
   }
-  if (chosen) other->bound_picoseconds = std::min(other->bound_picoseconds, chosen->bound_picoseconds);
+  // A plan with the gradient may fit by its live bytes, but not as it was laid out.
+  other->bound_picoseconds =
+      std::min(other->bound_picoseconds,
+               chosen ? chosen->bound_picoseconds : bound_of_slower(arena_bytes, other->picoseconds));
   return other;
 }
 

@@ -298,7 +298,7 @@ std::vector<Dataset::Window> Dataset::windows_of(const std::vector<uint64_t>& be
   std::vector<Window> windows;
   for (size_t d = first; d < end;) {
     const uint64_t limit = begins[d] + length;
-    const size_t last = documents == 0 ? end : std::min<size_t>(end, d + documents);
+    const size_t last = documents == 0 || documents >= end - d ? end : d + documents;
     windows.push_back({begins[d] - begins[first], d});
     for (++d; d < last && (d + 1 < end ? begins[d + 1] : end_token) <= limit;) ++d;
   }

@@ -281,7 +281,7 @@ AT(stw_profile_info, wgmma_permille, 140);
 AT(stw_profile_info, attention_permille, 144);
 AT(stw_profile_info, wide_attention_permille, 148);
 AT(stw_profile_info, fp32_permille, 152);
-AT(stw_profile_info, reserved2, 156);
+AT(stw_profile_info, reserved_end, 156);
 
 SIZE(stw_offload_info, 32);
 AT(stw_offload_info, struct_size, 0);

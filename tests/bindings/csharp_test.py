@@ -27,7 +27,11 @@ for struct, fields in csharp.header.structs.items():
     for field in (
         []
         if name in given or name.endswith("_options")
-        else [field for field, _, _ in fields if field not in ("struct_size", "reserved", "ndim")]
+        else [
+            field
+            for field, _, _ in fields
+            if field not in ("struct_size", "reserved", "reserved_end", "ndim")
+        ]
     ):
         if field not in readers.get(name, ()):
             csharp.fail(f"csharp does not tell {struct}.{field}")

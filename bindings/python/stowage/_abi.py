@@ -553,7 +553,7 @@ class stw_profile_info(Structure):
         ("attention_permille", c_uint32),
         ("wide_attention_permille", c_uint32),
         ("fp32_permille", c_uint32),
-        ("reserved2", c_uint32),
+        ("reserved_end", c_uint32),
     ]
 
 

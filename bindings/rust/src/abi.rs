@@ -934,8 +934,8 @@ pub struct stw_profile_info {
     pub reserved: u32,
     /// GPUs: power of the board; 0: unknown
     pub watts: u64,
-    /// GPUs: of 16-bit products where power limits them. product\_permille is the lower of the peak and watts
-    /// \* gflops\_per\_watt, rounded where they are near
+    /// GPUs: of 16-bit products where power limits them. product\_permille is the share of the peak that
+    /// watts \* gflops\_per\_watt allows, at most 1000, with a smooth corner where both are close
     pub gflops_per_watt: u64,
     /// GPUs: share of the speed of libraries that the kernels of STW\_KERNELS\_TENSOR reach
     pub mma_permille: u32,
@@ -948,7 +948,7 @@ pub struct stw_profile_info {
     pub wide_attention_permille: u32,
     /// share of the fp32 peak that products reach; 0: product\_permille
     pub fp32_permille: u32,
-    pub reserved2: u32,
+    pub reserved_end: u32,
 }
 
 impl Default for stw_profile_info {
@@ -1672,7 +1672,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_profile_info, struct_size, is_cuda, memory, reserve, gflops_fp32, gflops_bf16, gbytes_per_second,
         product_permille, stream_permille, launch_nanoseconds, name, title, source, host_gbytes_per_second,
         threads, precision, step_nanoseconds, kernels, reserved, watts, gflops_per_watt, mma_permille,
-        wgmma_permille, attention_permille, wide_attention_permille, fp32_permille, reserved2);
+        wgmma_permille, attention_permille, wide_attention_permille, fp32_permille, reserved_end);
     of!(stw_profile_op_info, struct_size, permille, launch_nanoseconds, nanoseconds, name);
     of!(stw_buffer_lifetime, lower, upper, size);
     of!(stw_buffer_gap, lower, upper, first, end);

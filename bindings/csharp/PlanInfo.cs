@@ -34,7 +34,7 @@ namespace Stowage
             StepSeconds = native.step_seconds;
             TokensPerSecond = native.tokens_per_second;
             RecomputeFraction = native.recompute_fraction;
-            Fingerprint = Texts.Read(native.fingerprint, 20);
+            Fingerprint = global::Stowage.Texts.Read(native.fingerprint, 20);
             Proven = native.proven != 0;
             BoundSeconds = native.bound_seconds;
             UnlimitedSeconds = native.unlimited_seconds;

@@ -335,14 +335,14 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
       {{classifier_of(small_deberta("0.1"))}},
       {{classifier_of(small_modernbert("0.1"))}},
       {{classifier_of(small_bert("0.1")), adapters_of_all(0.1)}}};
-  for (const auto& [small, precision] : models) {
-    SCOPED_TRACE(small.config);
-    model_ = model_of(small);
+  for (const auto& numbers : models) {
+    SCOPED_TRACE(numbers.small.config);
+    model_ = model_of(numbers.small);
     const bool has_types = model_->config().token_types > 1;
     const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch) {
       Request r = request();
       r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs.positions = true,
-      r.precision = precision;
+      r.precision = numbers.precision;
       OpenTrainer trainer(model_, plan_for(*model_, r), {}, device);
       Trained trained;
       for (uint64_t step = 0; step < 2; ++step) {
@@ -545,7 +545,7 @@ TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
     const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch) {
       Request r = request();
       r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs.positions = true,
-      r.precision = precision;
+      r.precision = numbers.precision;
       OpenTrainer trainer(model_, plan_for(*model_, r), {}, device);
       Trained trained;
       for (uint64_t step = 0; step < 2; ++step) {

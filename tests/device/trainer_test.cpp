@@ -383,7 +383,7 @@ TEST_F(CudaDeviceTest, ClassifiersAreTheCpus) {
     const Trained on_cpu = outcome(best_device(), "cpu", Kernels::portable, 2);
     EXPECT_GT(on_cpu.figures[on_cpu.figures.size() - 2], 0);
     expect_same(outcome(cuda_device(), "rtx4090", Kernels::portable, 5), on_cpu);
-    if (precision == Precision::fp32) continue;
+    if (numbers.precision == Precision::fp32) continue;
     const Trained on_tensor_cores = outcome(cuda_device(), "rtx4090", Kernels::tensor, 5);
     if (!is_sanitized) expect_same(outcome(cuda_device(), "rtx4090", Kernels::tensor, 1), on_tensor_cores);
   }
@@ -545,7 +545,7 @@ TEST_F(CudaDeviceTest, ValuesAreTheCpus) {
     const auto outcome = [&](const Device& device, const char* name, Kernels kernels, int64_t micro_batch) {
       Request r = request();
       r.device = name, r.kernels = kernels, r.micro_batch = micro_batch, r.inputs.positions = true,
-      r.precision = numbers.precision;
+      r.precision = precision;
       OpenTrainer trainer(model_, plan_for(*model_, r), {}, device);
       Trained trained;
       for (uint64_t step = 0; step < 2; ++step) {

@@ -6,17 +6,14 @@ namespace stw::kernels::STW_ISA {
 
 namespace {
 
-void copy_row(const TakeRowsArgs& args, int64_t from, int64_t to) {
-  for_groups(0, args.features, [&](int64_t i, int64_t n) {
-    store_group(args.y.data, args.y.dtype, to * args.features + i,
-                load_group(args.x.data, args.x.dtype, from * args.features + i, n), n);
-  });
+int64_t bytes_of_row(const TakeRowsArgs& args) { return args.features * element_bytes(args.y.dtype); }
+char* row_of_y(const TakeRowsArgs& args, int64_t row) {
+  return (char*)args.y.data + row * bytes_of_row(args);
 }
 
-void clear_row(const TakeRowsArgs& args, int64_t row) {
-  for_groups(0, args.features, [&](int64_t i, int64_t n) {
-    store_group(args.y.data, args.y.dtype, row * args.features + i, zero(), n);
-  });
+void copy_row(const TakeRowsArgs& args, int64_t from, int64_t to) {
+  memcpy(row_of_y(args, to), (const char*)args.x.data + from * bytes_of_row(args),
+         (size_t)bytes_of_row(args));
 }
 
 }  // namespace
@@ -36,7 +33,7 @@ void take_rows_gradient(const Launch& launch, const TakeRowsArgs& args) {
       if (next < 0 || place == 0) next = sample * args.taken;
       while (next < last && args.places[next] >= 0 && args.places[next] < place) ++next;
       if (next < last && args.places[next] == place) copy_row(args, next, row);
-      else clear_row(args, row);
+      else memset(row_of_y(args, row), 0, (size_t)bytes_of_row(args));
     }
   });
 }

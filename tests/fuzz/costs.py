@@ -30,6 +30,17 @@ LABELLED = {
     "pad_token_id": 0,
     "id2label": {"0": "x", "1": "y"},
 }
+BERT = {
+    "architectures": ["BertForQuestionAnswering"],
+    "model_type": "bert",
+    "vocab_size": 7,
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+    "type_vocab_size": 2,
+}
 TAGGED = {"architectures": ["GPT2ForTokenClassification"], "id2label": {"0": "O", "1": "B-x"}}
 
 
@@ -290,6 +301,34 @@ def words(folder, size):
     return evaluated(folder, "data.conll", repeated("a O", size, "\n") + "\n", **TAGGED)
 
 
+def questions(folder, size):
+    """Short questions, each about a context of its own."""
+    answers = '"answers":{"text":["a"],"answer_start":[0]}'
+    (folder / "data.jsonl").write_text(
+        repeated('{"question":"b","context":"a",' + answers + "}", size, "\n") + "\n"
+    )
+    (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n")
+    (folder / "config.json").write_text(json.dumps(BERT))
+    return [
+        "eval",
+        "--model",
+        str(folder / "config.json"),
+        "--from-scratch",
+        "--tokenizer",
+        str(folder / "vocab.txt"),
+        "--data",
+        str(folder / "data.jsonl"),
+        "--seq",
+        "16",
+        "--batch",
+        "1",
+        "--threads",
+        "1",
+        "--eval-batches",
+        "1",
+    ]
+
+
 def buffers(folder, size):
     """Buffers with disjoint lifetimes. Almost all of the time is reading and writing."""
     (folder / "buffers.csv").write_text(
@@ -326,6 +365,7 @@ CASES = [
     ("examples (.jsonl)", examples),
     ("texts with labels (.csv)", table),
     ("words with tags (.conll)", words),
+    ("questions about contexts (.jsonl)", questions),
     ("buffers one after the other (pack)", buffers),
     ("buffers that live at once (pack)", live_buffers),
 ]

@@ -206,6 +206,19 @@ def shards():
     yield b'{"weight_map":{"x":"b.safetensors"}}' + CUT + header % b"x" + CUT + header % b"x"
 
 
+def questions():
+    yield (
+        b'{"version": "v2.0", "data": [{"title": "t", "paragraphs": [{"context": "a ship in port", "qas": '
+        b'[{"id": "1", "question": "where", "answers": [{"text": "port", "answer_start": 10}], '
+        b'"is_impossible": false}, {"id": "2", "question": "why", "answers": [], "is_impossible": true}]}]}]}'
+    )
+    yield (
+        b'{"id": "1", "question": "where is it", "context": "a ship in a port that is far away", '
+        b'"answers": {"text": ["port", "a port"], "answer_start": [12, 10]}}\n'
+        b'{"question": "q", "context": "c", "answers": {"text": [], "answer_start": []}}' + CUT + b"3"
+    )
+
+
 def run_folder():
     yield (
         b'{"format": "stowage-settings", "version": 1, "data": "0123456789abcdef", '
@@ -251,6 +264,7 @@ TARGETS = {
             "planner/device/device.cpp",
         ],
     ),
+    "questions": (questions, ["tools/stowage/data/questions.cpp"]),
     "reference": (reference, []),
     "run_folder": (run_folder, ["tools/stowage/run/run_settings.cpp"]),
     "safetensors": (safetensors, ["src/weights/safetensors.cpp"]),

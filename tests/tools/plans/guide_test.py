@@ -1,13 +1,17 @@
-"""The guide's table of two runs that others have reported: every figure is computed here."""
+"""The guide's tables of plans: every figure is computed here."""
 
 import pathlib
 import unittest
 
 from support import DOES_NOT_FIT, DONE, CommandTest
 
-GUIDE = pathlib.Path(__file__).parents[3] / "docs" / "plan.md"
+DOCS = pathlib.Path(__file__).parents[3] / "docs"
 GIB = 2**30
 BERT = "--model bert-1.3b --labels 2 --batch 32 --seq 512 --precision fp16"
+DEBERTA = (
+    "--model deberta-v3-base --labels 2 --batch 64 --seq 512 --precision bf16 --states 8 "
+    "--freeze embeddings,blocks.0-1"
+)
 BLOOM = "--model bloom-560m --labels 2 --batch 16 --seq 1024 --precision fp16"
 
 
@@ -40,6 +44,7 @@ class GuideTest(CommandTest):
             r["least_host_bytes"] for r in card["relaxations"] if r["flags"].startswith("--host-memory")
         )
         self.in_guide(
+            "plan.md",
             f"| `{BERT}`, an A100 of 80 GB; reported: 62 GB at 8 × 4 | {self.peak(fastest):.1f} GiB "
             f"or more | the fastest plan: {self.split(fastest)}, nothing recomputed. A plan with "
             f"{self.split(hand)} takes {self.peak(hand):.1f} GiB and is {self.slower(hand, fastest):.1f} % "
@@ -59,6 +64,7 @@ class GuideTest(CommandTest):
         least = self.of(BLOOM, "l4", "--vram 8GB", DOES_NOT_FIT)["minimum_vram_bytes"]
         host = self.of(BLOOM, "l4", "--vram 8GB --host-memory 8GB")
         self.in_guide(
+            "plan.md",
             f"| `{BLOOM}`, an L4 | 15 GB | the fastest plan: {self.split(fastest)}, "
             f"{self.peak(fastest):.1f} GiB. {self.split(one)} takes {self.peak(one):.1f} GiB and is "
             f"{self.slower(one, fastest):.1f} % slower. {self.split(all_at_once)} recomputes and is "
@@ -68,8 +74,26 @@ class GuideTest(CommandTest):
             "than with 15 GB |",
         )
 
-    def in_guide(self, *rows):
-        lines = GUIDE.read_text(encoding="utf-8").splitlines()
+    def test_deberta(self):
+        for card, budget, of_pytorch in (("rtx3060", 6, 6), ("rtx4060", 8, 10), ("rtx5060ti", 16, 22)):
+            flags = f"--vram {budget}GB"
+            plan = self.of(DEBERTA, card, flags)
+            self.assertTrue(plan["search"]["proven"])
+            self.assertEqual(plan["recompute"], [])
+            steps, micro, batch = plan["accumulation_steps"], plan["micro_batch"], 64
+            last = f" and {batch - micro}" if steps == 2 else ""
+            self.in_guide(
+                "classifiers.md",
+                f"| `--device {card} {flags}` | {micro}{last} samples "
+                f"| nothing | {self.peak(plan):.2f} GiB | {plan['predicted']['step_seconds']:.2f} s "
+                f"| {of_pytorch} samples |",
+            )
+        least = self.of(DEBERTA, "rtx3060", "--vram 1GiB", DOES_NOT_FIT)["minimum_vram_bytes"]
+        self.in_guide("classifiers.md", f"for this batch is {least / GIB:.2f} GiB.", is_row=False)
+
+    def in_guide(self, page, *rows, is_row=True):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        lines = text.splitlines() if is_row else text
         for row in rows:
             self.assertIn(row, lines)
 

@@ -62,8 +62,9 @@ struct DeviceProfile {
 };
 
 // The ceiling of library products, in permille of the rated peak: the lower of the peak and of what the
-// board's power allows, rounded where both are near each other. 16-bit products on a card reach the rated
-// clock only if the board's power lasts: an RTX 4090 almost does, an H100 reaches two thirds of its peak.
+// board's power allows; where the two differ by less than 40 % of the peak, a curve below both joins them.
+// 16-bit products on a card reach the rated clock only if the board's power lasts: an RTX 4090 almost does,
+// an H100 reaches two thirds of its peak.
 constexpr uint32_t product_ceiling(uint64_t gflops_peak, uint64_t watts, uint64_t gflops_per_watt) {
   if (gflops_peak < 10) return 1000;
   const uint64_t power = watts * gflops_per_watt, lower = power < gflops_peak ? power : gflops_peak,

@@ -102,7 +102,7 @@ Status read_inputs(const Json& object, Numerics& n) {
 
 Status read_texts(const Json& object, Numerics& n) {
   STW_ASSIGN(texts, get_int(object, "texts"));
-  if (texts < 0) return wrong("texts is " + std::to_string(texts));
+  if (texts < 0 || texts > INT32_MAX) return wrong("texts is " + std::to_string(texts));
   n.inputs.texts = texts;
   return ok();
 }

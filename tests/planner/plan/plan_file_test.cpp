@@ -269,6 +269,20 @@ TEST(PlanFile, ItsRequestKeepsTheNumerics) {
   }
 }
 
+TEST(PlanFile, RefusesANumberOfTextsThatNoSampleHas) {
+  const auto model = open(classifier_of(small_bert()));
+  Request texts = request(2, 33);
+  texts.inputs.texts = 7;
+  const Json body = *parse_json(make(*model, texts)->json);
+  for (const int64_t count : {int64_t{-1}, int64_t{1} << 31, INT64_MAX}) {
+    const auto loaded =
+        Planned::load(*model, with_fingerprint(with_value(body, {"numerics", "texts"}, count)));
+    ASSERT_FALSE(loaded);
+    EXPECT_NE(loaded.error().message.find("texts is " + std::to_string(count)), std::string::npos)
+        << loaded.error().message;
+  }
+}
+
 // A plan may contain each value alone, but not together with the others.
 TEST(PlanFile, RefusesContradictoryValues) {
   const auto model = open(small_llama());

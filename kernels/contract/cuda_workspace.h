@@ -39,12 +39,19 @@ inline uint64_t attention_gradient(int64_t rows, int query_heads) {
 }
 // The largest head of attention with relative positions, whose tiles fit into 99 KB of shared memory.
 inline constexpr int most_relative_head = 128;
+// Blocks of a head that sum the gradient of the table of relative positions on tensor cores, each on its own:
+// one for 256 rows, at most four. More of them would need more memory and more traffic.
+inline constexpr int relative_sum_parts(int64_t rows_per_sample) {
+  return rows_per_sample > 768 ? 4 : static_cast<int>((rows_per_sample + 255) / 256);
+}
 // The same with relative positions. If their table is trained: the sums of each sample for its rows, whose
-// heads have a multiple of 64 columns.
+// heads have a multiple of 64 columns. parts: keys and queries of the table. copies: 1 on the CUDA cores,
+// relative_sum_parts on tensor cores.
 inline uint64_t relative_attention_gradient(int64_t rows, int64_t samples, int heads, int head_dim,
-                                            int64_t table_rows, int parts) {
-  const uint64_t of_head = size_mul(size_mul(static_cast<uint64_t>(table_rows), static_cast<uint64_t>(parts)),
-                                    round_up(static_cast<uint64_t>(head_dim), 64));
+                                            int64_t table_rows, int parts, int copies) {
+  const uint64_t of_head =
+      size_mul(size_mul(static_cast<uint64_t>(table_rows), static_cast<uint64_t>(parts * copies)),
+               round_up(static_cast<uint64_t>(head_dim), 64));
   const uint64_t sums = size_mul(size_mul(static_cast<uint64_t>(samples), static_cast<uint64_t>(heads)),
                                  size_mul(of_head, sizeof(float)));
   return size_add(round_up(attention_gradient(rows, heads), 64), sums);

@@ -41,6 +41,10 @@ inline constexpr bool ends_in_gelu(int64_t inputs, int64_t features) {
 inline constexpr bool is_tensor_head(int64_t head_dim) {
   return head_dim % tensor_chunk == 0 && head_dim <= 128;
 }
+// is_relative_tensor_head: by mma.sync, with relative positions.
+inline constexpr bool is_relative_tensor_head(int64_t head_dim) {
+  return head_dim % tensor_chunk == 0 && head_dim <= 64;
+}
 inline constexpr bool is_warpgroup_head(int64_t head_dim) { return head_dim == 64 || head_dim == 128; }
 
 }  // namespace stw::kernels

@@ -131,10 +131,14 @@ uint64_t attention_workspace(const AttentionArgs& args) {
 }
 uint64_t attention_gradient_workspace(const AttentionArgs& args) {
   const RelativePositions& r = args.relative;
-  if (r.table.data != nullptr && r.gradient != nullptr)
-    return cuda_workspace::relative_attention_gradient(args.samples * args.rows_per_sample, args.samples,
-                                                       args.query_heads, args.head_dim, r.table_rows,
-                                                       r.has_keys + r.has_queries);
+  if (r.table.data != nullptr && r.gradient != nullptr) {
+    const bool on_tensor_cores = args.products != ProductKernels::chain && args.qkv.dtype != DType::f32 &&
+                                 is_relative_tensor_head(args.head_dim);
+    return cuda_workspace::relative_attention_gradient(
+        args.samples * args.rows_per_sample, args.samples, args.query_heads, args.head_dim, r.table_rows,
+        r.has_keys + r.has_queries,
+        on_tensor_cores ? cuda_workspace::relative_sum_parts(args.rows_per_sample) : 1);
+  }
   if (library_could_take(args)) return cuda_workspace::library_attention_gradient(shape_of(args));
   return cuda_workspace::attention_gradient(args.samples * args.rows_per_sample, args.query_heads);
 }

@@ -67,20 +67,21 @@ bool Graph::is_wgmma_product(const Op& op) const {
   return uses_wgmma(kernels) && is_product(op) && !is_library_product(op);
 }
 
-// Attention with relative positions has kernels on the CUDA cores only.
 static bool has_relative(const Op& op) {
   return op.attributes.relative_keys || op.attributes.relative_queries;
 }
-// Whether attention kernels on tensor cores (our mma.sync kernels, and cuDNN's) take the op.
+// Whether our mma.sync kernels of attention take the op. cuDNN's take the same heads without relative
+// positions.
 static bool suits_tensor_cores(const Op& op) {
-  return kernels::is_tensor_head(op.attributes.head_dim) && !has_relative(op);
+  return has_relative(op) ? kernels::is_relative_tensor_head(op.attributes.head_dim)
+                          : kernels::is_tensor_head(op.attributes.head_dim);
 }
 
 // Our kernels compute attention with dropout, a window, a bias, or documents inside of a sample.
 bool Graph::is_library_attention(const Op& op) const {
   if (attention != Attention::cudnn || compute == Format::f32) return false;
   return is_attention(op.kind) && op.attributes.dropout == 0 && window_of(op) == 0 && !op.attributes.alibi &&
-         inputs[Input::positions] < 0 && suits_tensor_cores(op);
+         inputs[Input::positions] < 0 && !has_relative(op) && suits_tensor_cores(op);
 }
 
 bool Graph::is_wgmma_attention(const Op& op) const {
@@ -95,7 +96,7 @@ Peak Graph::peak_of(const Op& op) const {
   if (compute == Format::f32) return Peak::fp32;
   if (is_library_product(op) || is_library_attention(op)) return Peak::library;
   if (is_wgmma_product(op) || is_wgmma_attention(op)) return Peak::wgmma;
-  // Attention with other head sizes or relative positions uses the portable kernels, at the rate of fp32.
+  // Attention with other head sizes uses the portable kernels, at the rate of fp32.
   if (is_attention(op.kind) && !suits_tensor_cores(op)) return Peak::fp32;
   return kernels == Kernels::portable ? Peak::fp32 : Peak::mma;
 }

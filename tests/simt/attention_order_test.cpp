@@ -1,5 +1,5 @@
 // Attention while the emulated machine runs its threads in other orders. No bit may change.
-#include "tests/kernels/attention/attention_cases.h"
+#include "tests/kernels/attention/relative_cases.h"
 #include "tests/simt/orders.h"
 
 namespace stw::kernels::test {
@@ -36,6 +36,22 @@ TEST(AttentionOrder, TensorCoresStayTheSame) {
                        10);
   check_in_every_order({1, 150, 1, 1, 64, true, 0.1f, DType::bf16, {}, ProductKernels::warpgroup}, 10);
   check_in_every_order({1, 150, 1, 1, 128, false, 0, DType::f16, {}, ProductKernels::warpgroup}, 10);
+}
+
+TEST(AttentionOrder, RelativePositionsStayTheSame) {
+  using relative_test::Shape;
+  for (const Shape& s :
+       {Shape{1, 300, 1, 64, 64, 64, true, true, 0.1f, DType::bf16, {}, ProductKernels::tensor},
+        {1, 100, 2, 24, 100, 0, true, false, 0, DType::f16, {}, ProductKernels::tensor},
+        {1, 70, 1, 17, 20, 0, true, true, 0, DType::f32}}) {
+    const relative_test::Inputs in = relative_test::inputs_of(s, 520);
+    const relative_test::Got expected = relative_test::compute(*cuda_table(), s, in, 1, 1);
+    for (const simt::Options& order : simt::other_orders) {
+      const simt::InOrder in_order(order);
+      EXPECT_TRUE(same(relative_test::compute(*cuda_table(), s, in, 1, 1), expected))
+          << s << ", order " << static_cast<int>(order.order);
+    }
+  }
 }
 
 TEST(AttentionOrder, TheCacheStaysTheSame) {

@@ -61,6 +61,30 @@ void weight_gradients_in_tiles() {
   }
 }
 
+// Attention with relative positions, for several tiles, with a table that is frozen or trained.
+void attention_with_positions(DType dtype, ProductKernels products, int64_t rows, int head_dim) {
+  const Table& table = *cuda_table();
+  const size_t width = static_cast<size_t>(head_dim), count = static_cast<size_t>(rows), table_rows = 40;
+  // Large enough for either format; as bf16, the elements of x are 0.5.
+  const std::vector<uint16_t> x(2 * 3 * count * width, 0x3f00);
+  std::vector<float> out(count * width), dqkv(3 * out.size()), lse(count), gradient(2 * table_rows * width);
+  std::vector<int32_t> of_distances;
+  for (int64_t d = 1 - rows; d < rows; ++d)
+    of_distances.push_back(d < -20 ? 0 : d > 19 ? 39 : static_cast<int32_t>(d) + 20);
+  AttentionArgs args{};
+  args.samples = 1, args.rows_per_sample = rows, args.query_heads = args.kv_heads = 1,
+  args.head_dim = head_dim, args.scale = 0.125f, args.products = products;
+  args.relative.table = {x.data(), dtype}, args.relative.table_rows = static_cast<int64_t>(table_rows);
+  args.relative.has_keys = args.relative.has_queries = true, args.relative.rows = of_distances.data();
+  args.qkv = args.dout = {x.data(), dtype};
+  args.out = {out.data(), dtype}, args.dqkv = {dqkv.data(), dtype}, args.lse = lse.data();
+  call(table.attention, args, 0);
+  for (float* const trained : {static_cast<float*>(nullptr), gradient.data()}) {
+    args.relative.gradient = trained;
+    call(table.attention_gradient, args, cuda::attention_gradient_workspace(args));
+  }
+}
+
 // A small step of a layer, with all kernels that use shared memory and shuffles.
 void real_kernels() {
   const Table& table = *cuda_table();
@@ -185,6 +209,8 @@ void real_kernels() {
       }
     }
   }
+  attention_with_positions(DType::f32, ProductKernels::chain, 70, 16);
+  attention_with_positions(DType::bf16, ProductKernels::tensor, 300, 64);
   std::vector<int32_t> tokens(static_cast<size_t>(rows));
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 7 % 31);
   CrossEntropyArgs entropy{};

@@ -19,7 +19,9 @@ static __global__ void __launch_bounds__(tile_threads) attention_kernel(Attentio
 void attention(const Launch& l, const AttentionArgs& args) {
   STW_ASSERT_WORKSPACE(attention);
   assert(is_valid_score_rule(args));
-  if (has_relative(args)) return relative_attention(l, args);
+  if (has_relative(args))
+    return tensor_cores_take_relative(args) ? tensor_relative_attention(l, args)
+                                            : relative_attention(l, args);
   if (library_takes(l, args, false)) return library_attention(l, args);
   if (warpgroups_take(args)) return warpgroup_attention(l, args);
   if (tensor_cores_take(args)) return tensor_attention(l, args);

@@ -216,17 +216,18 @@ static __global__ void __launch_bounds__(tile_threads, relative_blocks)
 }
 
 void relative_attention_gradient(const Launch& l, const AttentionArgs& args) {
+  const int64_t rows = args.samples * args.query_heads * args.rows_per_sample;
   auto* dots = static_cast<float*>(l.workspace);
+  float* const sums = dots + round_up(2 * rows, relative_sums_alignment);
+  if (tensor_cores_take_relative(args) && tensor_cores_take_gradient(args))
+    return tensor_relative_gradient(l, args, {dots + rows, dots}, sums);
   const auto blocks =
       static_cast<unsigned>(args.samples * args.query_heads * ceil_div(args.rows_per_sample, tile_rows));
   launch(l, relative_query_gradient_kernel, blocks, tile_threads, relative_query_bytes(args.head_dim), args,
          dots);
   launch(l, relative_key_gradient_kernel, blocks, tile_threads, relative_key_bytes(args.head_dim), args,
          dots);
-  if (args.relative.gradient != nullptr)
-    relative_table_gradient(
-        l, args, dots,
-        dots + round_up(2 * args.samples * args.query_heads * args.rows_per_sample, relative_sums_alignment));
+  if (args.relative.gradient != nullptr) relative_table_gradient(l, args, dots, sums);
 }
 
 }  // namespace stw::kernels::cuda

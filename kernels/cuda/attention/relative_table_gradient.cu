@@ -112,6 +112,12 @@ STW_DEVICE void differentiate_pair(const AttentionArgs& args, const GradientHead
   }
 }
 
+// Floats that one access loads.
+template <int count>
+struct alignas(count * sizeof(float)) Numbers {
+  float f[count];
+};
+
 }  // namespace
 
 static __global__ void __launch_bounds__(tile_threads, relative_blocks)
@@ -174,32 +180,53 @@ static __global__ void __launch_bounds__(tile_threads, relative_blocks)
   }
 }
 
-// A thread adds the samples' sums for one element after the other.
+// A block adds the samples' sums for a row of the table, `at_once` elements a thread.
+template <int at_once>
 static __global__ void __launch_bounds__(block_threads)
-    relative_sums_kernel(AttentionArgs args, const float* sums) {
+    relative_sums_kernel(AttentionArgs args, const float* sums, int copies, float key_factor) {
   const RelativePositions& r = args.relative;
-  const int64_t of_heads = static_cast<int64_t>(args.query_heads) * args.head_dim,
-                parts = r.has_keys && r.has_queries ? 2 : 1, width = parts * of_heads,
-                stride = round_up(args.head_dim, output_columns), of_part = r.table_rows * stride;
-  const int64_t elements = r.table_rows * width, step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = thread_of_grid(); i < elements; i += step) {
-    const int64_t row = i / width, part = i % width / of_heads, head = i % of_heads / args.head_dim;
-    const float factor = part == 1 || !r.has_keys ? args.scale : 1.0f;
-    const float* from = sums + (head * parts + part) * of_part + row * stride + i % args.head_dim;
-    float sum = r.accumulate ? r.gradient[i] : 0.0f;
-    for (int64_t sample = 0; sample < args.samples; ++sample)
-      sum = sum + factor * from[sample * args.query_heads * parts * of_part];
-    r.gradient[i] = sum;
+  const int head_dim = args.head_dim, of_heads = args.query_heads * head_dim,
+            parts = r.has_keys && r.has_queries ? 2 : 1,
+            stride = static_cast<int>(round_up(head_dim, output_columns));
+  const int64_t of_part = r.table_rows * stride, of_sample = args.query_heads * parts * copies * of_part;
+  float* const gradient = r.gradient + static_cast<int64_t>(blockIdx.x) * parts * of_heads;
+  const int step = static_cast<int>(blockDim.x) * at_once;
+  for (int i = static_cast<int>(threadIdx.x) * at_once; i < parts * of_heads; i += step) {
+    const int part = i / of_heads, head = (i - part * of_heads) / head_dim, column = i % head_dim;
+    const float factor = part == 1 || !r.has_keys ? args.scale : key_factor;
+    const float* from =
+        sums + (head * parts + part) * copies * of_part + static_cast<int64_t>(blockIdx.x) * stride + column;
+    Numbers<at_once> sum = {};
+    if (r.accumulate) sum = load_vector<Numbers<at_once>>(gradient + i);
+    for (int64_t sample = 0; sample < args.samples; ++sample, from += of_sample) {
+      auto of_copies = load_vector<Numbers<at_once>>(from);
+      for (int copy = 1; copy < copies; ++copy) {
+        const auto x = load_vector<Numbers<at_once>>(from + copy * of_part);
+        STW_UNROLL
+        for (int k = 0; k < at_once; ++k) of_copies.f[k] = of_copies.f[k] + x.f[k];
+      }
+      STW_UNROLL
+      for (int k = 0; k < at_once; ++k) sum.f[k] = sum.f[k] + factor * of_copies.f[k];
+    }
+    store_vector(gradient + i, sum);
   }
+}
+
+void add_relative_sums(const Launch& l, const AttentionArgs& args, const float* sums, int copies,
+                       float key_factor) {
+  const bool in_fours =
+      args.head_dim % 4 == 0 && reinterpret_cast<uintptr_t>(args.relative.gradient) % 16 == 0;
+  const int64_t of_row = int64_t{args.query_heads} * args.head_dim *
+                         (args.relative.has_keys && args.relative.has_queries ? 2 : 1) / (in_fours ? 4 : 1);
+  const int threads = of_row < block_threads ? static_cast<int>(round_up(of_row, 32)) : block_threads;
+  launch(l, in_fours ? relative_sums_kernel<4> : relative_sums_kernel<1>,
+         static_cast<unsigned>(args.relative.table_rows), threads, 0, args, sums, copies, key_factor);
 }
 
 void relative_table_gradient(const Launch& l, const AttentionArgs& args, float* dots, float* sums) {
   launch(l, relative_table_gradient_kernel, static_cast<unsigned>(args.samples * args.query_heads),
          tile_threads, table_gradient_bytes, args, dots, sums);
-  const int64_t of_heads = static_cast<int64_t>(args.query_heads) * args.head_dim,
-                parts = args.relative.has_keys && args.relative.has_queries ? 2 : 1;
-  launch(l, relative_sums_kernel, blocks_for_elements(args.relative.table_rows * parts * of_heads),
-         block_threads, 0, args, sums);
+  add_relative_sums(l, args, sums, 1, 1.0f);
 }
 
 }  // namespace stw::kernels::cuda

@@ -76,9 +76,10 @@ uint64_t gradient_cuda_workspace(const Graph& g, const Op& op, const Extent& e) 
   const Attributes& a = op.attributes;
   constexpr size_t table = out(OpKind::attention_gradient, "drelative");
   if (op.outputs.size() > table && op.outputs[table] >= 0)
-    return kernels::cuda_workspace::relative_attention_gradient(e.rows, e.samples, a.query_heads, a.head_dim,
-                                                                relative_size(g, op),
-                                                                a.relative_keys + a.relative_queries);
+    return kernels::cuda_workspace::relative_attention_gradient(
+        e.rows, e.samples, a.query_heads, a.head_dim, relative_size(g, op),
+        a.relative_keys + a.relative_queries,
+        g.peak_of(op) == Peak::mma ? kernels::cuda_workspace::relative_sum_parts(g.rows_of(op)) : 1);
   if (!g.is_library_attention(op)) return kernels::cuda_workspace::attention_gradient(e.rows, a.query_heads);
   return kernels::cuda_workspace::library_attention_gradient(
       {e.samples, g.rows_of(op), a.query_heads, a.kv_heads, a.head_dim});

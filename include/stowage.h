@@ -1135,7 +1135,9 @@ typedef struct stw_dataset_options {
                           type */
   stw_watch* watch;    /* reports and cancels this call; NULL: none */
   uint64_t texts;      /* with marks: the largest number of documents in a sample, as stw_plan_info.texts of
-                          the plan says. 0: as many as fit */
+                          the plan says. 0: as many as fit. With labels of documents, training samples then
+                          take the documents in an order that leaves little padding; otherwise samples take
+                          them in the order of the file */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {

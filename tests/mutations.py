@@ -80,9 +80,23 @@ MUTATIONS = [
     (
         "a document's label one document late",
         "src/data/dataset.cpp",
-        [("put = put_label(document++, at_first", "put = put_label(++document, at_first")],
+        [("range.number_in_file(document++), at_first", "range.number_in_file(++document), at_first")],
         SOURCE_TESTS,
         "Labels.StandAtTheEndOfTheirDocuments",
+    ),
+    (
+        "labels of documents in another order than their texts",
+        "src/data/dataset.h",
+        [("return moved.empty() ? document : moved[document].number;", "return document;")],
+        SOURCE_TESTS,
+        "Labels.StayWithTheirDocumentsInFullSamples",
+    ),
+    (
+        "the last text of a sample as long as it comes",
+        "src/data/fill.cpp",
+        [("> rest || documents + 1 == most)", "> rest)")],
+        SOURCE_TESTS,
+        "Fill.TakesWhatFits*",
     ),
     (
         "a chunk that a hole does not fill taken for zeros",

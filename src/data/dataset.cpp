@@ -10,6 +10,7 @@
 #include "planner/base/check_in.h"
 #include "src/base/random.h"
 #include "src/base/values.h"
+#include "src/data/fill.h"
 #include "src/data/reference_file.h"
 
 namespace stw {
@@ -155,7 +156,10 @@ Status Dataset::open_marks(const DatasetOptions& options) {
   const size_t trained =
       begins.size() - held_out_documents(begins, count, length, options.evaluation_fraction);
   const uint64_t end = trained == begins.size() ? count : begins[trained];
-  training_ = {file_.get(), 0, end, windows_of(begins, 0, trained, end, length, options.documents)};
+  const bool fills = options.documents > 0 && label_count_ > 0 && !token_labels_;
+  training_ =
+      fills ? filled_range(file_.get(), begins, trained, end, length, options.documents)
+            : Range{file_.get(), 0, end, windows_of(begins, 0, trained, end, length, options.documents)};
   evaluation_ = {file_.get(), end, count - end,
                  windows_of(begins, trained, begins.size(), count, length, options.documents)};
   marks_ = std::make_unique<const File>(std::move(file));
@@ -303,6 +307,22 @@ std::vector<Dataset::Window> Dataset::windows_of(const std::vector<uint64_t>& be
     for (++d; d < last && (d + 1 < end ? begins[d + 1] : end_token) <= limit;) ++d;
   }
   return windows;
+}
+
+Dataset::Range Dataset::filled_range(const TokenFile* source, const std::vector<uint64_t>& begins,
+                                     size_t documents, uint64_t end_token, uint64_t length, uint64_t most) {
+  std::vector<uint64_t> lengths, at;  // the latter in the new order
+  for (size_t d = 0; d < documents; ++d)
+    lengths.push_back((d + 1 < documents ? begins[d + 1] : end_token) - begins[d]);
+  Range range{source, 0, end_token};
+  uint64_t tokens = 0;
+  for (const size_t d : filling_order(lengths, length, most)) {
+    range.moved.push_back({tokens, begins[d], d});
+    at.push_back(tokens);
+    tokens += lengths[d];
+  }
+  range.windows = windows_of(at, 0, documents, end_token, length, most);
+  return range;
 }
 
 Result<Dataset> Dataset::open(const DatasetOptions& options) {
@@ -486,10 +506,19 @@ uint64_t Dataset::evaluation_start(uint64_t batch, uint64_t samples, uint32_t sa
 
 template <class Read>
 Status Dataset::read_around(const Range& range, uint64_t start, uint64_t count, const Read& read) {
+  auto document = std::upper_bound(range.moved.begin(), range.moved.end(), start,
+                                   [](uint64_t at, const Moved& m) { return at < m.at; });
   while (count > 0) {
-    const uint64_t now = std::min(count, range.count - start);
-    STW_TRY(read(range.first + start, now));
-    count -= now, start = 0;
+    uint64_t now = std::min(count, range.count - start), first = range.first + start;
+    if (!range.moved.empty()) {
+      const Moved& current = *(document - 1);
+      if (document != range.moved.end()) now = std::min(now, document->at - start);
+      first = current.first + (start - current.at);
+      document = document == range.moved.end() ? range.moved.begin() + 1 : document + 1;
+    }
+    STW_TRY(read(first, now));
+    count -= now, start += now;
+    if (start == range.count) start = 0;
   }
   return ok();
 }
@@ -528,11 +557,12 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
   std::fill_n(rows.targets, sequence, kernels::ignored_target);
   int64_t begin = 0;  // of the current document
   uint64_t document = window->document;
-  const uint64_t end = window + 1 == range.windows.end() ? labels_.size() : (window + 1)->document;
+  const uint64_t documents = range.moved.empty() ? labels_.size() : range.moved.size(),
+                 end = window + 1 == range.windows.end() ? documents : (window + 1)->document;
   Status put = ok();
   STW_TRY(for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
     if (put && i > 0 && i < in_window && mark & mark_begin && document < end) {
-      put = put_label(document++, at_first ? begin : i - 1, rows);
+      put = put_label(range.number_in_file(document++), at_first ? begin : i - 1, rows);
       begin = i;
     }
     if (rows.positions) rows.positions[i] = position;
@@ -540,7 +570,7 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
   }));
   STW_TRY(put);
   if (document >= end) return corrupt(marks_->path(), "it has changed since it was opened");
-  return put_label(document, at_first ? begin : in_window - 1, rows);
+  return put_label(range.number_in_file(document), at_first ? begin : in_window - 1, rows);
 }
 
 Status Dataset::apply_token_labels(const Range& range, uint64_t start, int64_t sequence,

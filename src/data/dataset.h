@@ -53,8 +53,10 @@ struct DatasetOptions {
   int64_t label_count = 0;  // every label is below it, or no_label
   Task task = Task::label;  // with labels
   bool pairs = false;       // with marks, without labels: documents form pairs, and windows hold whole pairs
-  uint64_t documents = 0;   // with marks: the largest number of documents in a window; 0: as many as fit
-  Masking masking = {};     // without labels and pairs
+  // With marks: the largest number of documents in a window; 0: as many as fit. If the documents have labels,
+  // and with such a limit, training samples take them in an order that leaves little padding.
+  uint64_t documents = 0;
+  Masking masking = {};  // without labels and pairs
   // Without marks and masking: evaluation reads adjacent windows of `sequence` tokens, of which the last may
   // be shorter.
   bool sequential = false;
@@ -151,10 +153,19 @@ class Dataset {
   struct Window {
     uint64_t first, document;
   };
+  // A document of a range that has its documents in another order than the file. `at`: its first token,
+  // counted in this order. `first`, `number`: its first token and its number in the file.
+  struct Moved {
+    uint64_t at, first, number;
+  };
   struct Range {
     const TokenFile* source;
     uint64_t first, count;          // tokens
     std::vector<Window> windows{};  // with marks, in order
+    std::vector<Moved> moved{};     // every document; empty in the file's order
+    uint64_t number_in_file(uint64_t document) const {
+      return moved.empty() ? document : moved[document].number;
+    }
   };
 
   explicit Dataset(int64_t vocabulary) : vocabulary_(vocabulary) {}
@@ -169,7 +180,10 @@ class Dataset {
   // Each document is whole in one window, unless it is longer than a window.
   static std::vector<Window> windows_of(const std::vector<uint64_t>& begins, size_t first, size_t end,
                                         uint64_t end_token, uint64_t length, uint64_t documents);
-  // Reads in a circle: the first token of the part follows the last one.
+  // Packs the documents into windows in an order that fills them.
+  static Range filled_range(const TokenFile* source, const std::vector<uint64_t>& begins, size_t documents,
+                            uint64_t end_token, uint64_t length, uint64_t most);
+  // Reads in a circle: the first token of the part follows the last one. read(first token in the file, count)
   template <class Read>
   static Status read_around(const Range& range, uint64_t start, uint64_t count, const Read& read);
   // Calls use(i, mark, position in its document) for `count` tokens from `start` on. Position 0 is the first

@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little, "tokens are stored lit
 
 constexpr uint64_t chunk_bytes = 32768;  // read at once, on the stack
 // Bytes of the file's start that are read to guess the type of its ids.
-constexpr uint64_t sample_bytes = uint64_t{1} << 18;
+constexpr uint64_t inspected_bytes = uint64_t{1} << 18;
 constexpr uint64_t fewest_ids = 16;  // fewer ids are not judged
 constexpr uint64_t most_header = 65536;
 constexpr std::string_view array_magic = "\x93NUMPY";
@@ -231,7 +231,7 @@ Status TokenFile::find_array(TokenFormat requested) {
 
 Status TokenFile::check_type(int64_t vocabulary, bool is_given) const {
   if (has_header_ || is_given || format_ == TokenFormat::bytes) return ok();
-  std::vector<unsigned char> sample(std::min(file_.size(), sample_bytes));
+  std::vector<unsigned char> sample(std::min(file_.size(), inspected_bytes));
   STW_TRY(file_.read(0, sample.data(), sample.size()));
   const uint64_t width = token_bytes(format_);
   const std::string other = other_type(sample, width, vocabulary);

@@ -13,7 +13,7 @@ STW_INLINE void round_gradient(const GradientRounding& r, int64_t first, float* 
   for (int64_t at = first / 8 * 8; at < first + count; at += together) {
     const Philox4 counter = counter_of(r, at / 8);
     uint64_t pairs[together / 4];
-    philox8(counter.w[0], counter, r.seed, pairs);
+    store_pairs(philox8(counter.w[0], counter, r.seed), pairs);
     uint16_t random[together];
     static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof random == sizeof pairs);
     memcpy(random, pairs, sizeof random);  // Lower halves come first.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -527,6 +528,73 @@ TEST(Labels, StandAtTheEndOfTheirDocuments) {
                   Code::bad_argument);
       }
     }
+}
+
+// With a largest number of texts, training samples take the documents in an order that fills them.
+TEST(Labels, StayWithTheirDocumentsInFullSamples) {
+  TemporaryDirectory folder;
+  const Examples e = examples(600);
+  constexpr uint64_t most = 9;
+  constexpr int64_t sequence = 30;
+  DatasetOptions options = marked(folder, e, sequence);
+  options.labels_path = folder / "labels";
+  for (const Task task : {Task::label, Task::number}) {
+    std::vector<uint32_t> labels;
+    for (size_t d = 0; d < e.begins.size(); ++d) {
+      const auto number = static_cast<float>(d);
+      labels.push_back(task == Task::label ? static_cast<uint32_t>(d) : std::bit_cast<uint32_t>(number));
+    }
+    put_file(folder / "labels", little_endian<uint32_t>(labels));
+    options.task = task;
+    options.label_count = task == Task::label ? 600 : 1;
+    options.documents = 0;
+    const auto in_order = Dataset::open(options);
+    options.documents = most;
+    const auto dataset = Dataset::open(options);
+    ASSERT_TRUE(in_order && dataset);
+    EXPECT_EQ(dataset->tokens(Part::training), in_order->tokens(Part::training));
+    EXPECT_EQ(dataset->content_hash(), in_order->content_hash());
+    const uint64_t trained = dataset->tokens(Part::training), windows = dataset->training_windows();
+    EXPECT_LE(windows * sequence, trained * 101 / 100 + sequence);
+    EXPECT_GT(in_order->training_windows(), windows);
+    std::vector<int> seen(e.begins.size());
+    std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
+    std::vector<float> values(sequence);
+    uint64_t before = 0;  // tokens of earlier windows
+    for (uint64_t k = 0; k < windows; ++k) {
+      const auto [start, count] = dataset->window(Part::training, k);
+      EXPECT_EQ(start, before);
+      before += count;
+      EXPECT_EQ(dataset->sample_tokens(Part::training, start, sequence), count);
+      ASSERT_TRUE(dataset->read(Part::training, start, sequence,
+                                {.tokens = tokens.data(),
+                                 .targets = targets.data(),
+                                 .positions = positions.data(),
+                                 .values = values.data(),
+                                 .target_row = TargetRow::first}));
+      uint64_t documents = 0;
+      size_t at = 0, d = 0;  // in the file; its document
+      for (size_t i = 0; i < count; ++i, ++at) {
+        if (positions[i] == 0) {
+          // examples() numbers the tokens.
+          at = static_cast<size_t>(tokens[i]);
+          d = static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), at) - e.begins.begin());
+          ASSERT_EQ(e.begins[d], at);
+          ++seen[d], ++documents;
+          ASSERT_EQ(task == Task::label ? static_cast<float>(targets[i]) : values[i], static_cast<float>(d));
+          ASSERT_GE(targets[i], 0);
+        } else {
+          ASSERT_EQ(targets[i], -100);
+        }
+        ASSERT_EQ(tokens[i], static_cast<int32_t>(at));
+        ASSERT_EQ(positions[i], static_cast<int32_t>(at - e.begins[d]));
+      }
+      ASSERT_LE(documents, most);
+      for (size_t i = count; i < tokens.size(); ++i) ASSERT_EQ(targets[i], -100);
+    }
+    EXPECT_EQ(before, trained);
+    for (size_t d = 0; d < seen.size(); ++d) EXPECT_EQ(seen[d], e.begins[d] < trained) << d;
+  }
 }
 
 TEST(Labels, ThatDoNotFitAreRefused) {

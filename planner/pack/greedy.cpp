@@ -19,6 +19,9 @@ constexpr size_t blocks_for_all_orders = 4096;
 constexpr uint64_t most_steps_of_a_block = 4096;
 constexpr size_t blocks_for_a_list = 1024;
 constexpr int repacking_rounds = 32;
+constexpr int fullest_rounds = 6;
+// For more than blocks_for_a_list blocks: rounds without a lower packing, after which no more are tried.
+constexpr int rounds_in_vain = 8;
 constexpr int blocks_between_check_ins = 256;
 // For more than blocks_for_a_list blocks: all rounds together pack at most blocks_to_repack blocks, and only
 // if the height exceeds the bound by at most bound / near_miss.
@@ -96,6 +99,37 @@ std::vector<int> sorted_sections(const Sections& sections, Key key(const Block&)
   return order;
 }
 
+// Packs the blocks of the fullest section first, by life: so they leave no hole there. The others follow by
+// area. In each round, the section in which the last one reached highest is packed first, too.
+void pack_fullest_first(const Sections& sections, uint64_t enough, GreedyPacking& best) {
+  const std::vector<uint64_t> totals = section_totals(sections);
+  const auto fullest = [&](int first, int end) {
+    return static_cast<int>(std::max_element(totals.begin() + first, totals.begin() + end) - totals.begin());
+  };
+  const std::vector<int> by_areas = sorted_sections(sections, by_area);
+  std::vector<int> first_sections{fullest(0, sections.count)};
+  GreedyPacking trial;
+  for (int round = 0; round < fullest_rounds && best.height > enough; ++round) {
+    const auto is_first = [&](int i) {
+      const Block& b = sections.blocks[i];
+      return std::any_of(first_sections.begin(), first_sections.end(),
+                         [&](int section) { return b.first <= section && section < b.end; });
+    };
+    std::vector<int> order = by_areas;
+    const auto others = std::stable_partition(order.begin(), order.end(), is_first);
+    std::stable_sort(order.begin(), others,
+                     [&](int a, int b) { return by_life(sections.blocks[a]) > by_life(sections.blocks[b]); });
+    pack_in_order(sections, order, UINT64_MAX, Occupancy(sections.count), trial);
+    if (trial.height < best.height) best = trial;
+    size_t highest = 0;
+    for (size_t i = 0; i < sections.blocks.size(); ++i)
+      if (size_add(trial.offsets[i], sections.blocks[i].size) == trial.height) highest = i;
+    const int section = fullest(sections.blocks[highest].first, sections.blocks[highest].end);
+    if (std::find(first_sections.begin(), first_sections.end(), section) != first_sections.end()) break;
+    first_sections.push_back(section);
+  }
+}
+
 }  // namespace
 
 GreedyPacking pack_greedily(const Sections& sections, uint64_t enough) {
@@ -109,21 +143,23 @@ GreedyPacking pack_greedily(const Sections& sections, uint64_t enough) {
             ? pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)
             : pack_in_order(sections, order, best.height, Occupancy(sections.count), trial, most_steps);
     if (lower) std::swap(best, trial);
-    if (best.height <= enough || has_many) break;
+    if (best.height <= enough || has_many) return best;
   }
+  if (sections.blocks.size() > blocks_for_a_list) pack_fullest_first(sections, enough, best);
   return best;
 }
 
 namespace {
 
-// Packs in rounds by `try_order`, which may improve `best` and leaves offsets in `trial`.
+// Packs in rounds by `try_order`, which may improve `best`, leaves offsets in `trial`, and says whether to go
+// on.
 template <class TryOrder>
 void learn(const Sections& sections, Key key(const Block&), int rounds, uint64_t bound, uint64_t enough,
            const GreedyPacking& best, const GreedyPacking& trial, const TryOrder& try_order) {
   const std::vector<int> first = sorted_sections(sections, key);
   std::vector<int> order = first, reached(first.size());
   for (int round = 0; round < rounds && best.height > enough; ++round) {
-    try_order(order);
+    if (!try_order(order)) break;
     for (size_t i = 0; i < reached.size(); ++i)
       reached[i] += size_add(trial.offsets[i], sections.blocks[i].size) > bound;
     order = first;
@@ -139,6 +175,7 @@ void repack_greedily(const Sections& sections, uint64_t bound, uint64_t enough, 
     for (const auto key : {by_area, by_start, by_size})
       learn(sections, key, repacking_rounds, bound, enough, best, trial, [&](const std::vector<int>& order) {
         if (pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)) best = trial;
+        return true;
       });
     return;
   }
@@ -147,9 +184,13 @@ void repack_greedily(const Sections& sections, uint64_t bound, uint64_t enough, 
   if (best.height - bound > bound / near_miss) return;
   const auto rounds =
       static_cast<int>(std::min<size_t>(repacking_rounds, blocks_to_repack / sections.blocks.size()));
+  int in_vain = 0;
   learn(sections, by_life, rounds, bound, enough, best, trial, [&](const std::vector<int>& order) {
     pack_in_order(sections, order, UINT64_MAX, Occupancy(sections.count), trial);
-    if (trial.height < best.height) best = trial;
+    const bool is_lower = trial.height < best.height;
+    if (is_lower) best = trial;
+    in_vain = is_lower ? 0 : in_vain + 1;
+    return in_vain < rounds_in_vain;
   });
 }
 

@@ -20,6 +20,8 @@ constexpr double close_enough = 1e-3;
 // single choice counts as several.
 constexpr double large_gap = 0.05;
 constexpr int most_work = 1536, work_of_search = 8;
+// Of that, so much is done for a smaller gap, and before further choices are tried.
+constexpr int work_to_refine = 96;
 // At first the numbers of states are cut into so many ranges.
 constexpr int first_cells = 8;
 
@@ -258,23 +260,39 @@ class OffloadBound::Cells {
   std::set<Cell> open_;
 };
 
-OffloadBound::OfAll OffloadBound::of_all(uint64_t arena_bytes, uint64_t time) {
+OffloadBound::Cells OffloadBound::cut_cells(uint64_t arena_bytes, uint64_t time) {
   Cells cells(*this, arena_bytes, time);
   for (int cuts = 0; cells.exceeds(close_enough) && cuts < most_cuts; ++cuts) {
     check_in();
     if (!cells.cut()) break;
   }
-  OfAll all;
-  if (const auto promising = cells.promising()) all.promising.push_back(*promising);
-  if (context_.effort == Effort::full)
-    for (int work = 0, more = 1; cells.exceeds(large_gap) && work < most_work && more > 0; work += more) {
-      check_in();
-      more = cells.raise();
-    }
-  if (const auto promising = cells.promising(); promising && *promising != all.promising[0])
-    all.promising.push_back(*promising);
-  all.picoseconds = cells.least();
-  return all;
+  return cells;
+}
+
+std::vector<OffloadBound::Corner> OffloadBound::promising(uint64_t arena_bytes, uint64_t time) {
+  std::vector<Corner> list;
+  Cells cells = cut_cells(arena_bytes, time);
+  if (const auto first = cells.promising()) list.push_back(*first);
+  raise(cells, large_gap, work_to_refine);
+  if (!cells.exceeds(large_gap)) return {};
+  if (const auto next = cells.promising(); next && *next != list[0]) list.push_back(*next);
+  return list;
+}
+
+void OffloadBound::raise(Cells& cells, double gap, int most) const {
+  for (int work = 0, more = 1; cells.exceeds(gap) && work < most && more > 0; work += more) {
+    check_in();
+    more = cells.raise();
+  }
+}
+
+uint64_t OffloadBound::of_all(uint64_t arena_bytes, uint64_t time) {
+  Cells cells = cut_cells(arena_bytes, time);
+  if (context_.effort == Effort::full) {
+    raise(cells, close_enough, work_to_refine);
+    raise(cells, large_gap, most_work);
+  }
+  return cells.least();
 }
 
 }  // namespace stw

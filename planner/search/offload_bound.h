@@ -45,13 +45,12 @@ class OffloadBound {
   Corner corner(const Offload& offload) const;
 
   // A lower bound of the picoseconds of all plans that offload any numbers of parts, all optimizer states
-  // before the first master. At most `time`. Cuts cells until none has a lower bound, or many were cut.
-  // `promising`: choices in the cells with the least bounds.
-  struct OfAll {
-    uint64_t picoseconds = 0;
-    std::vector<Corner> promising;
-  };
-  OfAll of_all(uint64_t arena_bytes, uint64_t time);
+  // before the first master. At most `time`. Cuts cells until none has a lower bound, or many were cut. If
+  // the bound is still far from `time`, searches raise it.
+  uint64_t of_all(uint64_t arena_bytes, uint64_t time);
+  // Choices in the cells with the least bounds, after few of those searches. Empty if the bound is close to
+  // `time`.
+  std::vector<Corner> promising(uint64_t arena_bytes, uint64_t time);
   // A lower bound for a cell from the search of its lower corner. It is close for small cells, and takes
   // longer.
   uint64_t of_cell_by_search(const Corner& lower, const Corner& upper, uint64_t arena_bytes);
@@ -59,6 +58,9 @@ class OffloadBound {
 
  private:
   class Cells;
+  Cells cut_cells(uint64_t arena_bytes, uint64_t time);
+  // Raises the bound of the first cells until the gap is at most this.
+  void raise(Cells& cells, double gap, int most_work) const;
   int most_states() const;
   int most_blocks() const { return context_.graph.blocks(); }
   const OffloadFigures& figures(const Corner& corner);

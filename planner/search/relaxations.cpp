@@ -335,7 +335,9 @@ std::optional<Relaxation> Advisor::relaxation(const Offer& given) {
   const std::optional<GraphSource> source = source_of(offer, changed);
   if (!source) return std::nullopt;
   const bool to_host = offer.has(Step::host_memory);
-  const auto planned = [&](const Request& to) { return search_alone(*source, to, space_, !to_host); };
+  const auto planned = [&](const Request& to) {
+    return search_alone(*source, to, space_, {.minimum = !to_host, .programs = false});
+  };
   Result<Plan> plan = planned(changed);
   if (!plan) return std::nullopt;
   if (to_host) {
@@ -390,7 +392,7 @@ std::string Advisor::shortage(const Offer& best, const std::string& change) {
   const Request changed = changed_request(request_, best);
   const std::optional<GraphSource> source = source_of(best, changed);
   if (!source) return "";
-  const Result<Plan> plan = search_alone(*source, changed, space_, true);
+  const Result<Plan> plan = search_alone(*source, changed, space_, {});
   if (!plan) return "";
   const Bytes& b = plan->bytes;
   std::string text = "no setting makes this fit: ";

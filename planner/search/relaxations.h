@@ -12,11 +12,16 @@ namespace stw {
 // The fastest of the plans with the smallest arena. (smallest() does not consider time.)
 Candidate fastest_of_smallest(SearchSpace& space);
 
-// The plan of search(), without relaxations and next_gib_picoseconds. `like`: a search space for the same
-// batch and device; what it knows need not be computed again. `needs_minimum`: otherwise minimum_bytes of a
-// plan that fits is 0.
+// What a plan that is not shown is asked for.
+struct Wanted {
+  bool minimum = true;  // otherwise minimum_bytes of a plan that fits is 0
+  bool programs =
+      true;  // otherwise of all bytes only those of the arena, of the host and of the peak are set
+};
+// The plan of search(), without its bound, relaxations and next_gib_picoseconds. `like`: a search space for
+// the same batch and device; what it knows need not be computed again.
 Result<Plan> search_alone(const GraphSource& source, const Request& request, const SearchSpace& like,
-                          bool needs_minimum);
+                          Wanted wanted);
 
 struct Advice {
   std::vector<Relaxation> relaxations;  // at most eight

@@ -77,6 +77,26 @@ void fill_plan(Plan& plan, SearchSpace& all, const Candidate& c, uint64_t reserv
     plan.ceiling_picoseconds = ceiling_picoseconds(plan, space.graph(), space.pricing(), programs);
 }
 
+void name_model(Plan& plan, const Graph& graph) {
+  plan.architecture = graph.architecture;
+  plan.parameters = graph.parameter_count();
+  plan.trainable = graph.trainable_count();
+  plan.layers = graph.blocks();
+}
+
+// Sets only the figures that need no program.
+void fill_figures(Plan& plan, SearchSpace& all, const Candidate& c, uint64_t reserve) {
+  const Graph& graph = all.of(c.decisions).graph();
+  plan.decisions = c.decisions;
+  plan.bytes.arena = all.arena(c.decisions);
+  plan.bytes.reserve = reserve;
+  plan.bytes.peak = size_add(plan.bytes.arena, reserve);
+  plan.bytes.host =
+      make_arena(graph, profile_of(plan.request).alignment, c.decisions.offload, c.decisions.micro_batch)
+          .host_bytes;
+  plan.step_picoseconds = c.picoseconds;
+}
+
 // Sets the time of the plan with a GiB more.
 void look_beyond(Plan& plan, SearchSpace& space, uint64_t arena_budget) {
   const uint64_t arena = std::max(arena_budget, plan.bytes.arena);
@@ -114,7 +134,7 @@ Status check_graph(const Graph& graph, const Request& request, const DeviceProfi
 // Relaxations (null: none) and the time with more memory are computed only for the answer that is shown.
 // `like`: a search space for the same batch and device that shares what is known (null: none).
 static Result<Plan> answer(const GraphSource& source, const Request& request,
-                           const Alternatives* alternatives, const SearchSpace* like, bool needs_minimum) {
+                           const Alternatives* alternatives, const SearchSpace* like, Wanted wanted) {
   STW_TRY(check(request));
   const DeviceProfile* device = &profile_of(request);
   Plan plan;
@@ -162,14 +182,10 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
   } else {
     plan.states_reason = request.state_bits == 0 ? "this optimizer has no 8-bit states" : "as requested";
   }
-  const Graph& graph = chosen->graph();
-  plan.architecture = graph.architecture;
-  plan.parameters = graph.parameter_count();
-  plan.trainable = graph.trainable_count();
-  plan.layers = graph.blocks();
+  name_model(plan, chosen->graph());
   plan.fits = found.has_value();
   SearchSpace& smallest_space = narrow ? *narrow : *chosen;
-  if (needs_minimum || !plan.fits)
+  if (wanted.minimum || !plan.fits)
     plan.minimum_bytes = size_add(smallest_space.arena(smallest_space.smallest().decisions), reserve);
   if (!plan.fits) {
     chosen = &smallest_space;
@@ -181,8 +197,11 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
     }
   }
   const uint64_t most = plan.fits ? arena_budget : chosen->arena(found->decisions);
-  found = chosen->with_bound(std::move(*found), most);
-  fill_plan(plan, *chosen, *found, reserve, budget, alternatives != nullptr);
+  found = chosen->refined(std::move(*found), most);
+  // Where the plan is not shown, neither is its bound.
+  if (alternatives) found = chosen->with_bound(std::move(*found), most);
+  if (wanted.programs) fill_plan(plan, *chosen, *found, reserve, budget, alternatives != nullptr);
+  else fill_figures(plan, *chosen, *found, reserve);
   plan.next_gib_picoseconds = plan.step_picoseconds;
   if (alternatives) look_beyond(plan, *chosen, arena_budget);
   if (plan.step_picoseconds >= size_limit)
@@ -193,12 +212,12 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
 }
 
 Result<Plan> search(const GraphSource& source, const Request& request, const Alternatives& alternatives) {
-  return answer(source, request, &alternatives, nullptr, true);
+  return answer(source, request, &alternatives, nullptr, {});
 }
 
 Result<Plan> search_alone(const GraphSource& source, const Request& request, const SearchSpace& like,
-                          bool needs_minimum) {
-  return answer(source, request, nullptr, &like, needs_minimum);
+                          Wanted wanted) {
+  return answer(source, request, nullptr, &like, wanted);
 }
 
 }  // namespace stw

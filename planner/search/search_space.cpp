@@ -19,8 +19,7 @@ constexpr int64_t dense_micro_batches = 1024;
 // or far too slow, so two steps are enough.
 constexpr int state_steps = 8, block_steps = 2;
 
-// If the gap is larger than this, further offload choices are tried, at most so many for each promising one.
-constexpr double gap_to_refine = 0.05;
+// At most so many further offload choices are tried for each promising one.
 constexpr size_t most_refinements = 24;
 
 std::vector<int64_t> micro_batches(const Request& request) {
@@ -87,8 +86,10 @@ SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, co
       known_(known_heights(like, graph_)),
       like_(like) {
   micro_batches_ = micro_batches(request);
-  std::erase_if(micro_batches_, [&](int64_t m) { return !is_countable(graph_, m); });
   std::sort(micro_batches_.begin(), micro_batches_.end());
+  micro_batches_.erase(std::partition_point(micro_batches_.begin(), micro_batches_.end(),
+                                            [&](int64_t m) { return is_countable(graph_, m); }),
+                       micro_batches_.end());
   list_choices();
   if (request.recompute != Recompute::choose || !graph_.has_adapters() || is_empty()) return;
   full_recompute_request_ = request;
@@ -283,6 +284,15 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
   return best;
 }
 
+Candidate SearchSpace::refined(Candidate best, uint64_t arena_bytes) {
+  if (!bound_) return best;
+  if (SearchSpace* const others = keeping_rows())
+    return best.decisions.keeps_rows ? others->refined(std::move(best), arena_bytes) : best;
+  for (const OffloadBound::Corner& corner : bound_->promising(arena_bytes, best.picoseconds))
+    refine(corner, arena_bytes, best);
+  return full_recompute_ ? full_recompute_->refined(std::move(best), arena_bytes) : best;
+}
+
 Candidate SearchSpace::with_bound(Candidate best, uint64_t arena_bytes) {
   if (!bound_) return best;
   if (SearchSpace* const others = keeping_rows()) {
@@ -296,13 +306,10 @@ Candidate SearchSpace::with_bound(Candidate best, uint64_t arena_bytes) {
     best.bound_picoseconds -= std::min(best.bound_picoseconds, other > own ? other - own : 0);
     return best;
   }
-  const auto [bound, promising] = bound_->of_all(arena_bytes, best.picoseconds);
-  const auto enough = static_cast<uint64_t>(static_cast<double>(best.picoseconds) * (1 - gap_to_refine));
-  for (const OffloadBound::Corner& corner : promising)
-    if (bound < enough) refine(corner, arena_bytes, best);
-  if (full_recompute_) best = full_recompute_->with_bound(std::move(best), arena_bytes);
-  else best.bound_picoseconds = best.picoseconds;
-  best.bound_picoseconds = std::min(bound, best.bound_picoseconds);
+  best.bound_picoseconds = bound_->of_all(arena_bytes, best.picoseconds);
+  if (full_recompute_)
+    best.bound_picoseconds =
+        std::min(best.bound_picoseconds, full_recompute_->with_bound(best, arena_bytes).bound_picoseconds);
   return best;
 }
 
@@ -387,8 +394,9 @@ bool SearchSpace::smallest_fits_without_full_recompute(uint64_t arena_bytes) {
 
 bool SearchSpace::smallest_fits(uint64_t arena_bytes) {
   if (keeping_rows()) return keeping_rows()->smallest_fits(arena_bytes);
-  return smallest_fits_without_full_recompute(arena_bytes) ||
-         (full_recompute_ && full_recompute_->smallest_fits(arena_bytes));
+  // With fewer variants, the plans that keep nothing are found sooner.
+  return (full_recompute_ && full_recompute_->smallest_fits(arena_bytes)) ||
+         smallest_fits_without_full_recompute(arena_bytes);
 }
 
 uint64_t SearchSpace::arena_with_fewest_live_bytes() {

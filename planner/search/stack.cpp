@@ -121,10 +121,10 @@ StackAnswer choose(const std::vector<SegmentRun>& runs, int64_t limit, uint64_t 
 int64_t least_peak(const std::vector<SegmentRun>& runs) {
   // Bisects. If a choice is found, its peak becomes the upper end. If not, the smallest peak above the limit
   // becomes the lower end.
-  int64_t low = INT64_MIN / 4, high = least_kept(runs, INT64_MAX / 4).choice->peak;
+  int64_t low = INT64_MIN / 4, high = *peak_of_least_kept(runs, INT64_MAX / 4).peak;
   while (low < high) {
-    const LeastKept least = least_kept(runs, low + (high - low) / 2);
-    if (least.choice) high = least.choice->peak;
+    const LeastPeak least = peak_of_least_kept(runs, low + (high - low) / 2);
+    if (least.peak) high = *least.peak;
     else low = least.next_peak;
   }
   return high;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "planner/base/check_in.h"
 #include "planner/search/remaining_times.h"
@@ -71,6 +72,29 @@ StackChoice measured(const std::vector<SegmentRun>& runs, std::vector<Parts> par
   return c;
 }
 
+LeastPeak peak_of_least_kept(const std::vector<SegmentRun>& runs, int64_t limit) {
+  int64_t before = 0, peak = INT64_MIN, next_peak = INT64_MAX;
+  std::vector<std::pair<int64_t, int64_t>> least;  // as in least_kept, and the peak of that choice
+  for (const SegmentRun& run : runs) {
+    const auto n = static_cast<size_t>(run.count);
+    least.assign(n + 1, {INT64_MAX, INT64_MIN});
+    least[0] = {before, peak};
+    for (const Variant& v : run.variants)
+      for (size_t placed = 1; placed <= n; ++placed) {
+        const auto [so_far, peak_so_far] = least[placed - 1];
+        if (so_far == INT64_MAX) break;
+        if (so_far > limit - v.peak) {
+          next_peak = std::min(next_peak, so_far + v.peak);
+        } else if (so_far + v.kept < least[placed].first) {
+          least[placed] = {so_far + v.kept, std::max(peak_so_far, so_far + v.peak)};
+        }
+      }
+    if (least[n].first == INT64_MAX) return {{}, next_peak};
+    std::tie(before, peak) = least[n];
+  }
+  return {peak, next_peak};
+}
+
 LeastKept least_kept(const std::vector<SegmentRun>& runs, int64_t limit) {
   std::vector<Parts> parts(runs.size());
   int64_t before = 0, next_peak = INT64_MAX;
@@ -136,7 +160,7 @@ class Solver {
       dropped_by_beam_ = reached_label_limit_ = false;
       pass();
       if (!dropped_by_beam_) break;
-      if (tolerance_ > 0 && runs_.size() >= many_runs && !remaining_ &&
+      if (runs_.size() >= many_runs && (tolerance_ > 0 || beam == beams[1]) && !remaining_ &&
           (remaining_ = RemainingTimes::make(runs_, limit_))) {
         choose_by_remaining_times();
         slack_ = static_cast<uint64_t>(tolerance_ * static_cast<double>(incumbent_->picoseconds));

@@ -21,6 +21,12 @@ struct LeastKept {
   int64_t next_peak = INT64_MAX;
 };
 LeastKept least_kept(const std::vector<SegmentRun>& runs, int64_t limit);
+// The peak of that choice alone, which is quicker.
+struct LeastPeak {
+  std::optional<int64_t> peak;
+  int64_t next_peak = INT64_MAX;
+};
+LeastPeak peak_of_least_kept(const std::vector<SegmentRun>& runs, int64_t limit);
 
 // `to_beat`: picoseconds of a known choice; only faster ones are wanted. `tolerance`: a choice that is faster
 // by no more than this share of the time may be missed where finding it takes long. The bound then accounts

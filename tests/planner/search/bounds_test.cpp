@@ -188,8 +188,8 @@ TEST(OffloadBound, NoPlanIsFaster) {
       EXPECT_LE(bound.of_cell(figures(lower), figures(upper), bytes), found->picoseconds) << seed;
       EXPECT_LE(bound.of_cell_by_search(corner, corner, bytes), found->picoseconds) << seed;
       EXPECT_LE(bound.of_cell_by_search(lower, upper, bytes), found->picoseconds) << seed;
-      EXPECT_LE(bound.of_all(bytes, 2 * found->picoseconds).picoseconds, found->picoseconds) << seed;
-      EXPECT_LE(bound.of_all(bytes, found->picoseconds).picoseconds, found->picoseconds) << seed;
+      EXPECT_LE(bound.of_all(bytes, 2 * found->picoseconds), found->picoseconds) << seed;
+      EXPECT_LE(bound.of_all(bytes, found->picoseconds), found->picoseconds) << seed;
     }
   }
   EXPECT_GT(plans, 150);
@@ -207,7 +207,7 @@ TEST(SearchSpace, BoundsShowWhereFasterPlansAre) {
       const uint64_t bytes = least + (most - least) / 4 * static_cast<uint64_t>(step);
       const auto found = space.fastest(bytes);
       ASSERT_TRUE(found);
-      const Candidate better = space.with_bound(*found, bytes);
+      const Candidate better = space.with_bound(space.refined(*found, bytes), bytes);
       EXPECT_LE(better.picoseconds, found->picoseconds) << seed;
       EXPECT_LE(better.bound_picoseconds, better.picoseconds) << seed;
       EXPECT_GT(better.bound_picoseconds, 0u) << seed;

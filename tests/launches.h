@@ -37,12 +37,13 @@ inline int64_t launches_of(const Graph& graph, const Instruction& i, int64_t mul
     case OpKind::linear_bias_gradient: return 2;  // for all biases
     case OpKind::attention_gradient:
       return 2;  // one for queries, one for keys and values
-    // A pass of the sort for each byte of a token id, and the sum. With kept rows, one kernel adds +0.
+    // A pass of the sort for each byte of a token id, and the sum. If kept rows are added to a gradient, one
+    // kernel adds +0.
     case OpKind::embedding_gradient:
     case OpKind::kept_rows_gradient: {
       int64_t digits = 0;
       for (int64_t left = graph.at(op.outputs[0]).shape[0] - 1; left > 0; left >>= 8) ++digits;
-      return 1 + (i.kind == OpKind::kept_rows_gradient) + std::max<int64_t>(digits, 1);
+      return 1 + (i.kind == OpKind::kept_rows_gradient && op.accumulates) + std::max<int64_t>(digits, 1);
     }
     default: return 1;
   }

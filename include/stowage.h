@@ -731,7 +731,9 @@ typedef struct stw_plan_options {
   uint32_t preference;          /* STW_PREFERENCE_*. A checkpoint can only be restored with the same one */
   stw_watch* watch;             /* reports and cancels this call; NULL: none */
   uint32_t keep;                /* STW_KEEP_*: settings that relaxations must not change */
-  uint32_t reserved;            /* 0 */
+  uint32_t gradient_hook;       /* 1: the trainer will have a gradient hook, so all gradients are in the arena
+                                   when it is called. A smaller budget may then not suffice. Plans with 0 may
+                                   also suit a hook; stw_trainer_create refuses the others */
   uint64_t texts; /* for encoders with an output for each text (STW_TASK_LABEL, LABELS, NUMBER): the largest
                      number of texts in a sample. The head, and of the last block all that follows attention,
                      are computed for so many rows of a sample instead of all. 0: any number of texts. A
@@ -1441,9 +1443,9 @@ typedef struct stw_generate_options {
  * Guarantees: after this call the trainer allocates no memory for tensors, except in stw_trainer_replan. On
  * the CPU the arena and the host memory both come from the device's allocator.
  * Errors: STW_OUT_OF_MEMORY; STW_BAD_STATE (a plan that does not fit, or is for another model or device; a
- * gradient hook with offloaded, bf16 or fused gradients); STW_BAD_ARGUMENT (an option that the optimizer or
- * the task does not have); STW_UNSUPPORTED (kernels of a library that is missing); STW_DEVICE_ERROR;
- * STW_CANCELLED; the errors of reading weights.
+ * gradient hook with gradients that are offloaded, bf16, fused, or formed at the update); STW_BAD_ARGUMENT
+ * (an option that the optimizer or the task does not have); STW_UNSUPPORTED (kernels of a library that is
+ * missing); STW_DEVICE_ERROR; STW_CANCELLED; the errors of reading weights.
  * Owner: the caller. The plan and the model may be destroyed before the trainer, the device may not.
  * Thread: exclusive use of the device during the call, except that its other trainers may compute. Since:
  * 0.1 */
@@ -1546,8 +1548,8 @@ STW_API stw_status stw_trainer_write_reference(stw_trainer* trainer, stw_dataset
  * Guarantees: training continues with the same bits. The memory in use never exceeds the larger of the two
  * arenas, with one exception: the host's allocator is asked for the new arena before the old one is released.
  * An arena that the host supplied is kept, so it must be large enough for the new plan.
- * Errors: STW_OVER_BUDGET with error.bytes_needed; STW_OUT_OF_MEMORY; STW_CANCELLED; STW_BAD_STATE from
- * inside a callback of the trainer, and if the new plan would offload gradients that a hook needs. After an
+ * Errors: STW_OVER_BUDGET with error.bytes_needed (with a gradient hook, of a plan that stores all gradients on
+ * the device); STW_OUT_OF_MEMORY; STW_CANCELLED; STW_BAD_STATE from inside a callback of the trainer. After an
  * error the trainer is unchanged and `*plan` is NULL. One exception: while the library's own arena on a CUDA
  * device changes its size, the device holds none of it. If another process takes that memory in the meantime,
  * the answer is also STW_OUT_OF_MEMORY, and the message says so; the trainer then answers STW_BAD_STATE until

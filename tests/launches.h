@@ -38,12 +38,13 @@ inline int64_t launches_of(const Graph& graph, const Instruction& i, int64_t mul
     case OpKind::attention_gradient:  // one for queries, one for keys and values, one that adds up the
                                       // table's
       return wants(1) ? 3 : 2;
-    // A pass of the sort for each byte of a token id, and the sum. With kept rows, one kernel adds +0.
+    // A pass of the sort for each byte of a token id, and the sum. If kept rows are added to a gradient, one
+    // kernel adds +0.
     case OpKind::embedding_gradient:
     case OpKind::kept_rows_gradient: {
       int64_t digits = 0;
       for (int64_t left = graph.at(op.outputs[0]).shape[0] - 1; left > 0; left >>= 8) ++digits;
-      return 1 + (i.kind == OpKind::kept_rows_gradient) + std::max<int64_t>(digits, 1);
+      return 1 + (i.kind == OpKind::kept_rows_gradient && op.accumulates) + std::max<int64_t>(digits, 1);
     }
     default: return 1;
   }

@@ -504,6 +504,39 @@ MUTATIONS = [
         "KeptRowsGradient.AddsTheSumsOfEveryToken",
     ),
     (
+        "a slice of a gradient formed on top of the last one",
+        "kernels/cpu/embedding/embedding_gradient.cpp",
+        [
+            (
+                "(uint64_t)(args.slice_tokens * args.features) * sizeof(float)});",
+                "0 * (uint64_t)(args.slice_tokens * args.features) * sizeof(float)});",
+            )
+        ],
+        KERNEL_TESTS,
+        "KeptRowsGradient.FormsSlices",
+    ),
+    (
+        "every slice of a gradient formed from the first tokens",
+        "src/execute/execute.cpp",
+        [("a.first_token = c.i.first_element / a.features", "a.first_token = 0")],
+        SOURCE_TESTS,
+        "Models/KeptRows.TrainTheSameBits/llama*",
+    ),
+    (
+        "the squares of the last slice alone in the norm",
+        "src/execute/execute.cpp",
+        [("one.i.first_element > 0}", "false}")],
+        SOURCE_TESTS,
+        "Models/KeptRows.TrainTheSameBits/llama*",
+    ),
+    (
+        "slices of a gradient that cut chunks of squares",
+        "planner/graph/kept_rows.cpp",
+        [("std::lcm(gradient.shape.last(), kernels::square_chunk)", "gradient.shape.last()")],
+        SOURCE_TESTS,
+        "Models/KeptRows.TrainTheSameBits/llama*",
+    ),
+    (
         "kept rows of a micro-batch in the place of the first one's",
         "kernels/cpu/embedding/keep_rows.cpp",
         [("(args.state->first_sample - args.first_sample)", "(0 * args.state->first_sample)")],

@@ -706,8 +706,12 @@ internal static unsafe class Abi
         public stw_watch* watch;
         /// <summary>STW_KEEP_*: settings that relaxations must not change</summary>
         public uint keep;
-        /// <summary>0</summary>
-        public uint reserved;
+        /// <summary>
+        /// 1: the trainer will have a gradient hook, so all gradients are in the arena when it is called. A
+        /// smaller budget may then not suffice. Plans with 0 may also suit a hook; stw_trainer_create refuses
+        /// the others
+        /// </summary>
+        public uint gradient_hook;
         /// <summary>
         /// for encoders with an output for each text (STW_TASK_LABEL, LABELS, NUMBER): the largest number of
         /// texts in a sample. The head, and of the last block all that follows attention, are computed for so

@@ -101,6 +101,8 @@ namespace Stowage
         public Preference Preference { get; set; }
         /// <summary>Settings that the plan's relaxations must not change.</summary>
         public Keep Keep { get; set; }
+        /// <summary>The trainer will have a gradient hook, so all gradients are in the arena.</summary>
+        public bool GradientHook { get; set; }
         /// <summary>For encoders that label texts: the largest number of texts in a sample, for which the
         /// last rows are computed; 0: any number.</summary>
         public long Texts { get; set; }
@@ -153,6 +155,7 @@ namespace Stowage
             given.preference = (uint)Preference;
             given.watch = texts.Of(Watch);
             given.keep = (uint)Keep;
+            given.gradient_hook = Numbers.Flag(GradientHook);
             given.texts = Numbers.Unsigned(Texts, nameof(Texts));
             return given;
         }

@@ -50,6 +50,7 @@ type PlanOptions struct {
 	QuantizeEmbeddings Quantize
 	Preference         Preference // for pairs of documents; batches have positions even without Positions
 	Keep               Keep       // settings that Relaxations must not change
+	GradientHook       bool       // the trainer will have a gradient hook: all gradients are in the arena
 	Texts              uint64     // for encoders that label texts: the most texts of a sample; 0: any number
 	Watch              *Watch     // reports and cancels the planning; nil: none
 }
@@ -192,7 +193,7 @@ func (o *PlanOptions) with(call func(*C.stw_plan_options, *C.stw_error) C.stw_st
 		gradients: C.uint32_t(o.Gradients), fused_update: number(o.FusedUpdate),
 		attention: C.uint32_t(o.Attention), quantize: C.uint32_t(o.Quantize),
 		quantize_embeddings: C.uint32_t(o.QuantizeEmbeddings), preference: C.uint32_t(o.Preference),
-		keep: C.uint32_t(o.Keep), texts: C.uint64_t(o.Texts)}
+		keep: C.uint32_t(o.Keep), gradient_hook: number(o.GradientHook), texts: C.uint64_t(o.Texts)}
 	if o.ReserveBytes != nil {
 		cOptions.set_mask, cOptions.reserve_bytes = C.STW_SET_RESERVE, C.uint64_t(*o.ReserveBytes)
 	}

@@ -447,8 +447,10 @@ double alibi_root(int heads);
 //                      added to the buffer in order. If positions are given by position_ids, the same kernel
 //                      computes the gradient of the position table: it gets position_ids as tokens and the
 //                      position table as table.
-// kept_rows_gradient:  the same sums over the rows that keep_rows kept. But each begins at +0, and is
-//                      added to the table's buffer at its end. Rows of other tokens get +0 added.
+// kept_rows_gradient:  the same sums over the rows that keep_rows kept. With `accumulate`, each begins at +0,
+//                      and is added to the table's buffer at its end; rows of other tokens get +0 added.
+//                      Otherwise the buffer is a slice of the table: `slice_tokens` rows from row
+//                      `first_token` on. It gets the bits that embedding_gradient gives these rows.
 // position_gradient:   position_gradient[p] += Σ_samples dy at position p, one serial sum over the samples.
 //                      There are no position_ids. Positions that no row has get +0, or stay unchanged with
 //                      `accumulate`.
@@ -470,6 +472,7 @@ struct EmbeddingArgs {
   bool with_positions = false;
   // Scales of the int8 codes (weight_codes.h). A value is rounded to weight_dtype. Null: no codes.
   const float* table_scales = nullptr;
+  int64_t first_token = 0, slice_tokens = 0;  // kept_rows_gradient without `accumulate`
 };
 // keep_rows: copies the rows of a micro-batch to their places among those of the global batch, which begins
 // at sample number `first_sample` of state->first_sample's count.
@@ -601,13 +604,15 @@ struct PreferenceArgs {
 // *sum = Σ g², with g = gradient[0] + gradient[1] (an fp32 sum) or gradient[0] alone if the other is null.
 // Chunks of 4096 elements are summed by 16 lanes and a fixed fold; the chunks' sums are added in order in
 // double. If `checked` is given and the sum is not finite, checked->skip becomes skip_midway unless the step
-// is already skipped.
+// is already skipped. With `continues`, the gradient is a slice of a tensor, and *sum has the sum of the
+// slices before it, to which the chunks' sums are added in order.
 struct SquareSumArgs {
   int64_t count;
   const void* gradient[2];
   double* sum;
   DType dtype = DType::f32;
   StepState* checked = nullptr;
+  bool continues = false;
 };
 // Ends a step: computes loss, norm and coefficient, and decides whether the update takes place. With N
 // targets and scale = loss_scale · batch_factor:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 
 #include "kernels/contract/cpu_workspace.h"
 #include "kernels/contract/cuda_workspace.h"
@@ -18,12 +19,22 @@ bool sums_tokens(const Graph& graph, const Op& op) {
   return op.kind == of_table && op.inputs[in(of_table, "ids")] == graph.inputs[Input::tokens];
 }
 
-// The gradient of the token table that kept rows may replace, and the gradient of the table's other use.
+// The number of slices of a formed gradient, if no copies ask for more. Each costs a pass over all rows.
+constexpr int64_t slices = 16;
+
+// The gradient of the token table that kept rows may replace, and the gradient of the table's other use, if
+// it has one.
 struct TokenGradients {
   int replaced = -1, other = -1;
 };
 
-// Norm and update add up two gradients themselves. Other numbers of them have sums (update.h).
+bool is_updated_by_elements(const Graph& graph, int gradient) {
+  return std::any_of(graph.update_ops.begin(), graph.update_ops.end(), [&](const Op& op) {
+    return is_update(op.kind) && reads(op, gradient) && update_rule(op.kind).is_elementwise;
+  });
+}
+
+// Norm and update add up two gradients themselves. If there are more, they have sums (update.h).
 TokenGradients gradients_of_tokens(const Graph& graph) {
   TokenGradients found;
   if (std::count_if(graph.gradient_ops.begin(), graph.gradient_ops.end(),
@@ -37,8 +48,10 @@ TokenGradients gradients_of_tokens(const Graph& graph) {
   std::vector<int> others;
   for (const ParameterGradient& g : graph.gradients)
     if (g.parameter == use->parameter && g.gradient != replaced) others.push_back(g.gradient);
-  if (others.size() != 1 || graph.at(others[0]).format != Format::f32) return found;
-  return {replaced, others[0]};
+  for (const int gradient : others)
+    if (graph.at(gradient).format != Format::f32) return found;
+  if (others.size() == 1) return {replaced, others[0]};
+  return others.empty() && is_updated_by_elements(graph, replaced) ? TokenGradients{replaced, -1} : found;
 }
 
 const Op& op_of_tokens(const Graph& graph) {
@@ -58,16 +71,30 @@ Tensor all_rows(const Tensor& of_sample, const char* name, int64_t samples) {
   return t;
 }
 
+int64_t longest_slice(const Tensor& gradient) {
+  return static_cast<int64_t>(gradient.shape.elements()) / slices;
+}
+// The slice of at least so many elements, in whole units, or the whole gradient.
+int64_t slice_of(const Tensor& gradient, int64_t wanted) {
+  const int64_t unit = std::lcm(gradient.shape.last(), kernels::square_chunk);
+  return std::min(static_cast<int64_t>(gradient.shape.elements()),
+                  (wanted / unit + (wanted % unit != 0 || wanted == 0)) * unit);
+}
+
 }  // namespace
 
-bool may_keep_rows(const Graph& graph, int64_t samples) {
+bool may_keep_rows(const Graph& graph, int64_t samples, bool may_form) {
   const TokenGradients gradients = gradients_of_tokens(graph);
-  if (graph.kept.exist() || gradients.replaced < 0) return false;
+  if (graph.kept.exist() || gradients.replaced < 0 || (gradients.other < 0 && !may_form)) return false;
   const Op& op = op_of_tokens(graph);
   uint64_t bytes = std::max(kernels::cpu_workspace::embedding_gradient(samples * graph.rows_of(op)),
                             kernels::cuda_workspace::embedding_gradient(samples * graph.rows_of(op)));
   for (const int input : {in(of_table, "ids"), in(of_table, "dy")})
     bytes = size_add(bytes, graph.at(op.inputs[input]).bytes(samples));
+  if (gradients.other < 0) {
+    const Tensor& formed = graph.at(gradients.replaced);
+    bytes = size_add(bytes, formed.part_bytes(slice_of(formed, longest_slice(formed))));
+  }
   return bytes < graph.at(gradients.replaced).bytes(1);
 }
 
@@ -90,6 +117,14 @@ void keep_rows(Graph& graph, int64_t samples) {
   // The gradient of positions is no longer computed by the kernel of the table's gradient.
   if (at + 1 < graph.gradient_ops.size()) graph.gradient_ops[at + 1].fused = false;
   Op sum{OpKind::kept_rows_gradient, op.attributes, {graph.kept.ids, graph.kept.rows}, {other}, -1};
+  if (other < 0) {
+    sum.outputs = {replaced};
+    graph.tensors[replaced].role = Role::activation;  // the update has a slice of it at a time
+    graph.kept.formed = replaced;
+    graph.kept.forming_op = graph.first_update_op() + static_cast<int>(graph.update_ops.size());
+    graph.update_ops.push_back(std::move(sum));
+    return;
+  }
   sum.accumulates = true;
   graph.table_gradient_ops.push_back(std::move(sum));
   std::erase_if(graph.gradients, [&](const ParameterGradient& g) { return g.gradient == replaced; });
@@ -97,6 +132,15 @@ void keep_rows(Graph& graph, int64_t samples) {
   for (Op& update : graph.update_ops)
     if (reads(update, replaced) && (update.kind == OpKind::square_sum || is_update(update.kind)))
       update.inputs = {other, -1};
+}
+
+bool reads_formed(const Graph& graph, const Op& op) {
+  return graph.kept.formed >= 0 && reads(op, graph.kept.formed);
+}
+
+int64_t formed_slice(const Graph& graph, int64_t copied) {
+  const Tensor& formed = graph.at(graph.kept.formed);
+  return slice_of(formed, std::min(longest_slice(formed), copied));
 }
 
 }  // namespace stw

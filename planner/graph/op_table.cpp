@@ -33,10 +33,15 @@ Extent extent_of(const Graph& graph, const Op& op, int64_t samples, int64_t rows
   return {samples, rows > 0 ? rows : all, threads, elements, rows > 0 && rows != all};
 }
 
+bool has_slices(const Graph& graph, int tensor) {
+  const Tensor& t = graph.at(tensor);
+  return !t.per_sample && t.format != Format::f64 && tensor != graph.kept.ids && tensor != graph.kept.rows;
+}
+
 uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent) {
   if (tensor < 0) return 0;
   const Tensor& t = graph.at(tensor);
-  if (!t.per_sample && extent.elements > 0) return t.part_bytes(extent.elements);
+  if (extent.elements > 0 && has_slices(graph, tensor)) return t.part_bytes(extent.elements);
   if (!t.per_sample || !extent.part) return t.bytes(extent.samples);
   return size_mul(t.row_bytes(), static_cast<uint64_t>(extent.rows));
 }

@@ -73,6 +73,9 @@ const OpRow& op_row(OpKind kind);
 extern const std::span<const OpRow> embedding_rows, norm_rows, linear_rows, adapter_rows, attention_rows,
     elementwise_rows, loss_rows, pooling_rows, update_rows, transfer_rows;
 
+// Whether an instruction that works on a slice of a parameter (Extent::elements) has a part of this tensor.
+// Sums of squares and kept rows belong to no slice.
+bool has_slices(const Graph& graph, int tensor);
 // Bytes of an operand at this extent. A part of a per-sample tensor counts the part's rows.
 uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent);
 // Cost of an op that is limited by memory: it reads and writes every operand once, with `flops_per_element`

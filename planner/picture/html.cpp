@@ -134,10 +134,11 @@ std::string decisions(const Graph& graph, const Plan& plan) {
     item("The feed-forward part of " + range_of_blocks(run.first, run.last) + " runs in tiles of " +
          plural(run.rows, "token") + ", so that its inner tensors take the memory of one tile.");
   if (graph.kept.exist())
-    item(
-        "The gradient of the token table is summed after the last micro-step, from the gradients of all "
-        "embedded tokens (" +
-        human_bytes(graph.at(graph.kept.rows).bytes(1)) + ").");
+    item("The gradient of the token table is " +
+         std::string(graph.kept.formed < 0 ? "summed after the last micro-step"
+                                           : "formed in slices at the update") +
+         ", from the gradients of all embedded tokens (" + human_bytes(graph.at(graph.kept.rows).bytes(1)) +
+         ").");
   for (const OffloadedTensors& o : offloaded_tensors(graph, plan.decisions)) {
     std::string text = capitalised(offloaded_titles[static_cast<int>(o.what)]);
     if (o.last >= 0) text += " of " + range_of_blocks(0, o.last);

@@ -55,20 +55,22 @@ class Marker {
     bool open = false;  // the last mark is a run of thin buffers, to which more can be added
     for (const Buffer& b : programs_.arena.persistent) {
       const Tensor& t = graph_.at(b.tensor);
-      Mark m{b.owner,
-             0,
-             timeline_.instructions() - 1,
-             b.offset,
-             b.offset + b.bytes,
-             b.bytes,
-             1,
-             marks_.strings.id(t.name),
-             marks_.strings.id(""),
-             marks_.strings.id(b.tensor == graph_.kept.ids || b.tensor == graph_.kept.rows
-                                   ? "kept for the gradient of the token table, which is summed after the "
-                                     "last micro-step"
-                                   : persistent_reason(t.role)),
-             true};
+      Mark m{
+          b.owner,
+          0,
+          timeline_.instructions() - 1,
+          b.offset,
+          b.offset + b.bytes,
+          b.bytes,
+          1,
+          marks_.strings.id(t.name),
+          marks_.strings.id(""),
+          marks_.strings.id(b.tensor == graph_.kept.ids || b.tensor == graph_.kept.rows
+                                ? "kept for the gradient of the token table, which is " +
+                                      std::string(graph_.kept.formed < 0 ? "summed after the last micro-step"
+                                                                         : "formed at the update")
+                                : persistent_reason(t.role)),
+          true};
       if (b.owner == MemoryClass::gradients) m.last = timeline_.gradients_end() - 1;
       ++marks_.buffers;
       const bool thin = b.bytes < row;

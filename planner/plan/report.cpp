@@ -105,10 +105,11 @@ std::string grouped_text(const Graph& graph, const Plan& plan) {
 
 std::string kept_rows_text(const Graph& graph) {
   if (!graph.kept.exist()) return "";
-  return "  token table  its gradient is summed after the last micro-step, from the gradients of all "
-         "embedded "
-         "tokens: " +
-         human_bytes(graph.at(graph.kept.rows).bytes(1)) + "\n";
+  return "  token table  its gradient is " +
+         std::string(graph.kept.formed < 0 ? "summed after the last micro-step"
+                                           : "formed in slices at the update") +
+         ", from the gradients of all embedded tokens: " + human_bytes(graph.at(graph.kept.rows).bytes(1)) +
+         "\n";
 }
 
 std::string offloaded_text(const Graph& graph, const Plan& plan) {

@@ -40,6 +40,8 @@ struct Request : RequestedNumerics {
   std::optional<Kernels> kernels;
   bool fast = false;  // gives up contract E3 if kernels are faster without it
   uint32_t keep = 0;  // keep_…; for relaxations alone
+  // The trainer will have a gradient hook: gradients are neither offloaded nor formed at the update.
+  bool gradient_hook = false;
 };
 
 // The numerics of the request, with states of `state_bits` bits.

@@ -26,7 +26,7 @@ Emitter::Emitter(const Graph& graph, const Arena& arena, int threads, int64_t sa
 
 // The byte at which the current slice begins in a tensor that lies in the arena as a whole.
 uint64_t Emitter::part_begin(int tensor) const {
-  return elements_ > 0 && !graph_.at(tensor).per_sample ? graph_.at(tensor).part_bytes(first_element_) : 0;
+  return elements_ > 0 && has_slices(graph_, tensor) ? graph_.at(tensor).part_bytes(first_element_) : 0;
 }
 
 std::vector<int> Emitter::host_operands(int index, Phase phase, bool accumulate) const {
@@ -70,8 +70,8 @@ int Emitter::new_value(int tensor, int64_t rows, Phase phase) {
   b.tensor = tensor;
   b.bytes = holds_part(tensor) || (t.per_sample && rows_ > 0)
                 ? size_mul(t.row_bytes(), static_cast<uint64_t>(rows))
-            : elements_ > 0 && !t.per_sample ? t.part_bytes(elements_)
-                                             : t.bytes(samples_);
+            : elements_ > 0 && has_slices(graph_, tensor) ? t.part_bytes(elements_)
+                                                          : t.bytes(samples_);
   b.first = b.last = static_cast<int>(program_.instructions.size());
   b.owner = t.role == Role::input ? MemoryClass::inputs : MemoryClass::transient;
   program_.buffers.push_back(b);

@@ -144,8 +144,9 @@ std::vector<int> recomputed_table_ops(const Graph& graph);
 struct UpdateRun {
   int op, ops;
 };
-// Groups the update's ops into runs. An op for which `alone` is true has a run of its own. Leaves out updates
-// inside the backward pass.
+// Groups the update's ops into runs. An op that reads a formed gradient (kept_rows.h), or for which `alone`
+// is true, has a run of its own. Leaves out updates inside the backward pass, and the op that forms a
+// gradient.
 std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone = {});
 
 // Whether copies run while ops compute. Otherwise each copy comes next to the op that needs it, and the

@@ -1,7 +1,9 @@
 // The program of the update. If parameters or their states lie in host memory, it processes them slice by
 // slice. If copies run while ops compute, the next slice is fetched before the current one is computed.
+// Slices of a gradient that is formed from kept rows are formed right before the op that reads them.
 #include <algorithm>
 
+#include "planner/graph/kept_rows.h"
 #include "planner/graph/optimizer.h"
 #include "planner/program/emitter.h"
 
@@ -15,6 +17,7 @@ struct Piece {
   UpdateRun run;
   int64_t sum = -1;                         // for square_sum: the element of the sums that the first op fills
   int64_t first_element = 0, elements = 0;  // part of the parameter; 0 elements: all
+  bool forms = false;                       // whether a slice of the gradient is formed before
 };
 
 std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
@@ -29,16 +32,21 @@ std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
   for (const UpdateRun& run : update_runs(graph, has_copies)) {
     const Op& op = graph.op(run.op);
     const int64_t sum = op.kind == OpKind::square_sum ? run.op - first_sum : -1;
-    if (!is_update(op.kind) || !update_rule(op.kind).is_elementwise || !has_copies(op)) {
-      list.push_back({run, sum, 0, 0});
+    const bool in_slices = is_update(op.kind) && update_rule(op.kind).is_elementwise && has_copies(op);
+    const bool forms = reads_formed(graph, op);
+    if (!in_slices && !forms) {
+      list.push_back({run, sum});
       continue;
     }
-    const int64_t count = static_cast<int64_t>(graph.at(op.outputs[0]).shape.elements());
-    const int64_t slice =
-        std::max(arena.offload.slice, (count / most_slices + kernels::quantile_block) /
-                                          kernels::quantile_block * kernels::quantile_block);
+    // Gradient and parameter have the same shape.
+    const int64_t count = static_cast<int64_t>(graph.at(op.inputs[0]).shape.elements());
+    const int64_t copied =
+        in_slices ? std::max(arena.offload.slice, (count / most_slices + kernels::quantile_block) /
+                                                      kernels::quantile_block * kernels::quantile_block)
+                  : INT64_MAX;
+    const int64_t slice = forms ? formed_slice(graph, copied) : copied;
     for (int64_t first = 0; first < count; first += slice)
-      list.push_back({run, -1, first, std::min(slice, count - first)});
+      list.push_back({run, sum, first, std::min(slice, count - first), forms});
   }
   return list;
 }
@@ -50,19 +58,22 @@ struct Window {
 }  // namespace
 
 std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(const Op&)>& alone) {
-  // Whether the micro-step runs the op: an update inside the backward pass, or begin_update.
-  std::vector<bool> is_in_micro_step(graph.update_ops.size());
-  auto mark = [&](int op) { is_in_micro_step[op - graph.first_update_op()] = true; };
+  // Whether the op belongs to no run: the micro-step runs it (an update inside the backward pass, or
+  // begin_update), or it forms slices for others.
+  std::vector<bool> is_left_out(graph.update_ops.size());
+  auto mark = [&](int op) { is_left_out[op - graph.first_update_op()] = true; };
   for (const std::vector<FusedUpdate>& updates : graph.updates_after)
     for (const FusedUpdate& u : updates) mark(u.square_sum), mark(u.update);
   if (graph.fuses_updates()) mark(graph.begin_update);
+  if (graph.kept.forming_op >= 0) mark(graph.kept.forming_op);
   std::vector<UpdateRun> runs;
   bool last_may_share = false;  // whether the last run may take another op
   for (size_t i = 0; i < graph.update_ops.size(); ++i) {
-    if (is_in_micro_step[i]) continue;
+    if (is_left_out[i]) continue;
     const Op& op = graph.update_ops[i];
     const int index = graph.first_update_op() + static_cast<int>(i);
-    const bool may_share = op_row(op.kind).is_multi_tensor && !(alone && alone(op));
+    const bool may_share =
+        op_row(op.kind).is_multi_tensor && !reads_formed(graph, op) && !(alone && alone(op));
     if (last_may_share && may_share && runs.back().op + runs.back().ops == index &&
         runs.back().ops < kernels::most_together && graph.op(runs.back().op).kind == op.kind)
       runs.back().ops += 1;
@@ -114,7 +125,9 @@ Program build_update(const Graph& graph, const Arena& arena, int threads) {
     }
     for (const Window& w : now) e.attach(w.tensor, w.buffer);
     e.set_slice(piece.first_element, piece.elements);
+    if (piece.forms) e.emit(graph.kept.forming_op, Phase::update);
     e.emit_update(piece.run.op, piece.sum, piece.run.ops);
+    if (piece.forms) e.drop(graph.kept.formed);
     for (const Window& w : now) e.drop(w.tensor);
     const std::vector<int>& outputs = graph.op(piece.run.op).outputs;
     std::erase_if(now, [&](const Window& w) {

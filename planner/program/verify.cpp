@@ -325,9 +325,44 @@ static Status verify_sums(const Graph& graph, const std::vector<const Program*>&
   return ok();
 }
 
+// Checks that each op that reads a formed gradient does so slice after slice, from the first element to the
+// last, and that each slice is formed right before. Where one slice ends and the next one begins, no chunk of
+// the sums of squares is cut.
+static Status verify_formed(const Graph& graph, const std::vector<const Program*>& step) {
+  const int formed = graph.kept.formed;
+  if (formed < 0) return ok();
+  const auto all = static_cast<int64_t>(graph.at(formed).shape.elements());
+  std::vector<int64_t> done(graph.update_ops.size());  // elements, by op
+  for (const Program* program : step)
+    for (size_t n = 0; n < program->instructions.size(); ++n) {
+      const Instruction& i = program->instructions[n];
+      if (i.op < graph.first_update_op() || i.op >= graph.first_evaluate_op() ||
+          i.op == graph.kept.forming_op)
+        continue;
+      bool reads_it = false;
+      for (int op = i.op; op < i.op + i.ops; ++op) reads_it |= reads(graph.op(op), formed);
+      if (!reads_it) continue;
+      const Instruction* const before = n > 0 ? &program->instructions[n - 1] : nullptr;
+      int64_t& next = done[i.op - graph.first_update_op()];
+      const bool is_whole = i.elements % graph.at(formed).shape.last() == 0 &&
+                            (i.elements % kernels::square_chunk == 0 || next + i.elements == all);
+      if (i.ops != 1 || i.elements <= 0 || i.first_element != next || !is_whole || !before ||
+          before->op != graph.kept.forming_op || before->accumulate ||
+          before->first_element != i.first_element || before->elements != i.elements)
+        return wrong(*program,
+                     graph.at(formed).name + " is not formed and read in slices, one after the other");
+      next += i.elements;
+    }
+  for (size_t k = 0; k < done.size(); ++k)
+    if (reads(graph.update_ops[k], formed) && done[k] != all)
+      return Error{Code::internal, "plan: " + graph.at(formed).name + " is not read as a whole"};
+  return ok();
+}
+
 Status verify_updates(const Graph& graph, const std::vector<const Program*>& step) {
   STW_TRY(verify_gradients(graph));
   STW_TRY(verify_sums(graph, step));
+  STW_TRY(verify_formed(graph, step));
   std::vector<int64_t> left(graph.tensors.size());  // elements that no update has changed yet
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
     if (graph.owns_bytes(t) && graph.at(t).trainable)
@@ -405,10 +440,17 @@ Status verify_kept_rows(const Graph& graph, int64_t samples) {
   };
   if (!graph.kept.exist()) return ok();
   const Error error{Code::internal,
-                    "plan: the gradients of all embedded tokens are not kept once, and added "
-                    "once to the gradient of the token table"};
-  const Op *const keep = one(graph.gradient_ops, fills), *const sum = one(graph.table_gradient_ops, sums);
-  if (!keep || keep->kind != OpKind::keep_rows || !sum || !sum->accumulates) return error;
+                    "plan: the gradients of all embedded tokens are not kept once, and summed "
+                    "once for the gradient of the token table"};
+  const bool forms = graph.kept.formed >= 0;
+  const Op *const keep = one(graph.gradient_ops, fills), *const sum = one(forms ? graph.update_ops
+                                                                                : graph.table_gradient_ops,
+                                                                          sums);
+  if (!keep || keep->kind != OpKind::keep_rows || !sum || sum->accumulates == forms) return error;
+  if (forms &&
+      (sum != &graph.op(graph.kept.forming_op) || sum->outputs != std::vector<int>{graph.kept.formed} ||
+       graph.at(graph.kept.formed).role == Role::gradient))
+    return error;
   const int tokens = graph.inputs[Input::tokens];
   const std::vector<int> kept{graph.kept.ids, graph.kept.rows};
   if (keep->inputs[0] != tokens || keep->outputs != kept || sum->inputs != kept) return error;

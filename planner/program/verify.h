@@ -24,7 +24,7 @@ Status verify_tables(const Graph& graph, const Program& tables, const Program& g
                      const Program& evaluate);
 
 // Checks that the micro-steps of a step keep the rows of all `samples` (kept_rows.h), if the graph has kept
-// rows, and that their sums are added once to the gradient of the table that they belong to.
+// rows, and that their sums are, or are added once to, the gradient of the table that they belong to.
 Status verify_kept_rows(const Graph& graph, int64_t samples);
 
 }  // namespace stw

@@ -70,8 +70,9 @@ Steps possible_steps(const Request& r, bool has_adapters, const Alternatives& al
   add(r.state_bits == 32 && may_have_8bit, Step::states);
   add(may_be_bf16 && r.master == Master::exact, Step::split8);
   add(may_be_bf16 && r.master != Master::stochastic, Step::stochastic);
-  add(r.gradients != Gradients::bf16 && !r.fused_update, Step::gradients);
-  add(!r.fused_update && r.host_bytes == 0 && may_be_bf16 && !(r.keep & keep_clipping), Step::fused_update);
+  add(r.gradients != Gradients::bf16 && !r.fused_update && !r.gradient_hook, Step::gradients);
+  add(!r.fused_update && r.host_bytes == 0 && may_be_bf16 && !(r.keep & keep_clipping) && !r.gradient_hook,
+      Step::fused_update);
   add(r.optimizer != Optimizer::adafactor && !(r.keep & keep_optimizer), Step::adafactor);
   return steps;
 }

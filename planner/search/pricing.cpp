@@ -5,6 +5,7 @@
 
 #include "planner/graph/feed_forward.h"
 #include "planner/graph/fuse.h"
+#include "planner/graph/kept_rows.h"
 #include "planner/program/overlap.h"
 #include "planner/search/segment_class.h"
 
@@ -27,12 +28,22 @@ uint64_t Pricing::least_in_step(uint64_t first, uint64_t next, const MicroBatche
 
 Pricing::Pricing(const Graph& graph, const DeviceProfile& device, int threads)
     : graph_(graph), device_(device), threads_(threads), classes_(segment_classes(graph)) {
-  auto add = [&](int op, int ops) {
+  auto add = [&](int op, int ops, int64_t elements = 0) {
     Instruction i{};
     i.op = op, i.ops = ops, i.kind = graph.op(op).kind, i.samples = 1, i.rows = graph.rows_of(graph.op(op));
+    i.elements = elements;
     update_ = size_add(update_, instruction(i));
   };
-  for (const UpdateRun& run : update_runs(graph)) add(run.op, run.ops);
+  for (const UpdateRun& run : update_runs(graph)) {
+    if (!reads_formed(graph, graph.op(run.op))) {
+      add(run.op, run.ops);
+      continue;
+    }
+    const auto count = static_cast<int64_t>(graph.at(graph.kept.formed).shape.elements());
+    const int64_t slice = formed_slice(graph);
+    for (int64_t first = 0; first < count; first += slice)
+      for (const int op : {graph.kept.forming_op, run.op}) add(op, 1, std::min(slice, count - first));
+  }
   for (size_t k = 0; k < graph.table_ops.size(); ++k) add(graph.first_table_op() + static_cast<int>(k), 1);
   for (size_t k = 0; k < graph.table_gradient_ops.size(); ++k)
     add(graph.first_table_gradient_op() + static_cast<int>(k), 1);
@@ -52,6 +63,14 @@ uint64_t Pricing::op(const Op& o, int64_t samples, int64_t rows, int64_t element
   return op_picoseconds(
       device_, o.kind, graph_.peak_of(o), threads_,
       op_row(o.kind).cost(graph_, o, extent_of(graph_, o, samples, rows, threads_, elements)));
+}
+
+uint64_t Pricing::forming_with_copies() const {
+  if (graph_.kept.formed < 0) return 0;
+  const int64_t slice = formed_slice(graph_, Offload{}.slice),
+                all = static_cast<int64_t>(graph_.at(graph_.kept.formed).shape.elements());
+  return size_mul(op(graph_.op(graph_.kept.forming_op), 1, 0, slice),
+                  static_cast<uint64_t>((all + slice - 1) / slice));
 }
 
 uint64_t Pricing::instruction(const Instruction& i) const {

@@ -47,6 +47,8 @@ class Pricing {
   // The time of a program: the sum over its instructions. With `overlap`, the time by overlap.h.
   uint64_t program(const Program& program, bool overlap = false) const;
   uint64_t update() const { return update_; }  // all updates, if nothing is offloaded
+  // Picoseconds that it takes to form a gradient (kept_rows.h) in the slices in which states are copied.
+  uint64_t forming_with_copies() const;
   uint64_t instruction(const Instruction& instruction) const;
   // `even`: as if all rows were in tiles of equal rows, which is a lower bound.
   TilePrices tiles(const Segment& segment, int64_t samples, int64_t tile_rows, bool even = false) const;

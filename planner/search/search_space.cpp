@@ -123,7 +123,8 @@ void SearchSpace::list_choices() {
   for (int gradients : part)
     for (int weights : part)
       for (int inputs : part)
-        if (gradients > 0 || weights > 0) add(states.back(), inputs, gradients, weights);
+        if ((gradients > 0 && !request_.gradient_hook) || (gradients == 0 && weights > 0))
+          add(states.back(), inputs, gradients, weights);
 }
 
 OffloadSearch& SearchSpace::search_of(size_t choice) {
@@ -133,7 +134,8 @@ OffloadSearch& SearchSpace::search_of(size_t choice) {
 }
 
 SearchSpace* SearchSpace::keeping_rows() {
-  if (!has_kept_rows_) has_kept_rows_ = !is_empty() && may_keep_rows(graph_, request_.global_batch);
+  if (!has_kept_rows_)
+    has_kept_rows_ = !is_empty() && may_keep_rows(graph_, request_.global_batch, !request_.gradient_hook);
   if (!*has_kept_rows_) return nullptr;
   if (keeping_rows_) return keeping_rows_.get();
   const GraphSource source = [this](const Numerics&) {
@@ -302,7 +304,8 @@ Candidate SearchSpace::with_bound(Candidate best, uint64_t arena_bytes) {
     }
     best = others->with_bound(std::move(best), arena_bytes);
     // A plan with the gradient is faster by at most this much, and takes more memory.
-    const uint64_t own = pricing_.update(), other = others->pricing_.update();
+    const uint64_t own = pricing_.update(),
+                   other = size_add(others->pricing_.update(), others->pricing_.forming_with_copies());
     best.bound_picoseconds -= std::min(best.bound_picoseconds, other > own ? other - own : 0);
     return best;
   }
@@ -315,6 +318,7 @@ Candidate SearchSpace::with_bound(Candidate best, uint64_t arena_bytes) {
 
 bool SearchSpace::improves(const OffloadBound::Corner& to, uint64_t arena_bytes, Candidate& best) {
   const Offload offload = bound_->offload(to);
+  if (request_.gradient_hook && offload[Offloaded::gradients] > 0) return false;
   if (std::any_of(choices_.begin(), choices_.end(),
                   [&](const OffloadChoice& c) { return c.figures.offload == offload; }) ||
       bound_->of_cell_by_search(to, to, arena_bytes) >= best.picoseconds)

@@ -162,7 +162,8 @@ Result<Request> request_of(const stw_plan_options& o, const Model& model) {
   r.fused_update = o.fused_update != 0;
   STW_TRY(choose<bool>(r.fast, o.mode, STW_MODE_FAST + 1, "mode"));
   if (o.keep & ~uint32_t{STW_KEEP_ALL}) return Error{Code::bad_argument, "plan: unknown bits in keep"};
-  STW_TRY(api::check_reserved(o.reserved, "plan options"));
+  if (o.gradient_hook > 1) return Error{Code::bad_argument, "plan: gradient_hook must be 0 or 1"};
+  r.gradient_hook = o.gradient_hook != 0;
   r.keep = o.keep;
   return r;
 }

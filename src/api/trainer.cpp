@@ -431,6 +431,7 @@ stw_status stw_trainer_replan(stw_trainer* trainer, uint64_t memory_bytes, stw_p
     Request request = t.plan().request;
     request.memory_bytes = memory_bytes;
     request.keep = keep_everything;  // a refusal is only an error
+    request.gradient_hook = t.has_gradient_hook();
     if (memory_bytes == 0) {
       request.device_memory = t.memory_of_device();
       request.device_probed = request.device_memory > 0;

@@ -571,7 +571,9 @@ void run<OpKind::kept_rows_gradient>(const Call& c) {
   a.rows_per_sample = c.x.graph->rows_of(c.x.graph->inputs[Input::tokens]);
   a.features = c.input_features(in(kind, "kept_rows"));
   a.vocabulary = c.output_tensor(0).shape[0];
-  a.accumulate = true;
+  a.accumulate = c.i.accumulate;
+  if (!a.accumulate)
+    a.first_token = c.i.first_element / a.features, a.slice_tokens = c.i.elements / a.features;
   a.tokens = c.input<int32_t>(in(kind, "kept_ids"));
   a.y = c.in_out(in(kind, "kept_rows"));
   a.table_gradient = c.output<float>(0);
@@ -724,12 +726,13 @@ void run<OpKind::gradient_sum>(const Call& c) {
 template <>
 void run<OpKind::square_sum>(const Call& c) {
   c.run_together(c.x.table->square_sum, [](const Call& one) {
-    const int64_t count = static_cast<int64_t>(one.input_tensor(0).shape.elements());
-    return kernels::SquareSumArgs{count,
+    const int64_t all = static_cast<int64_t>(one.input_tensor(0).shape.elements());
+    return kernels::SquareSumArgs{one.i.elements > 0 ? one.i.elements : all,
                                   {one.input(0), one.input(1)},
                                   one.output<double>(0),
                                   dtype_of(one.input_tensor(0).format),
-                                  one.x.graph->fuses_updates() ? one.x.state : nullptr};
+                                  one.x.graph->fuses_updates() ? one.x.state : nullptr,
+                                  one.i.first_element > 0};
   });
 }
 

@@ -120,7 +120,7 @@ Status replan(TrainerCore& core, std::shared_ptr<const Planned> planned) {
   if (!next.numerics.exact && next.decisions.micro_batch != core.plan().decisions.micro_batch)
     return Error{Code::bad_state,
                  "trainer: in fast mode the bits depend on the micro-batch, and the plan has another one"};
-  STW_TRY(check_offload(core.options, next));
+  STW_TRY(check_hook(core.options, *planned));
   const uint64_t bytes = next.bytes.arena;
   std::vector<Move> moves;  // in the order of the arena, which is the same for all plans
   for (int t = 0; t < static_cast<int>(core.graph().tensors.size()); ++t)

@@ -13,8 +13,8 @@ namespace stw {
 uint64_t memory_of_device(const TrainerCore& core);
 // Errors: bad_state where no other plan may be taken now.
 Status check_replan(const TrainerCore& core);
-// Errors: bad_state (another model, batch or numerics; a gradient hook where gradients are offloaded),
-// out_of_memory. Nothing has changed after an error, unless the arena was lost.
+// Errors: bad_state (another model, batch or numerics; a gradient hook where gradients are offloaded or
+// formed at the update), out_of_memory. Nothing has changed after an error, unless the arena was lost.
 Status replan(TrainerCore& core, std::shared_ptr<const Planned> planned);
 
 }  // namespace stw

@@ -54,29 +54,38 @@ Status check_gradients(const TrainerCore& core) {
   return ok();
 }
 
+// Whether all elements of a tensor are finite and can be read.
+bool is_finite_in_arena(TrainerCore& core, int tensor) {
+  const Tensor& t = core.graph().at(tensor);
+  // The bits of the exponent of a format with 16 bits.
+  const uint16_t exponent = t.format == Format::bf16 ? 0x7f80 : 0x7c00;
+  bool finite = true;
+  const Status read =
+      core.read_memory(core.execution.address(tensor), t.bytes(1), [&](std::span<const std::byte> piece) {
+        const auto all_finite = [&]<class T>(const T* values, auto is_finite) {
+          return std::all_of(values, values + piece.size() / sizeof(T), is_finite);
+        };
+        if (t.format == Format::f32)
+          finite = finite && all_finite(reinterpret_cast<const float*>(piece.data()),
+                                        [](float x) { return std::isfinite(x); });
+        else
+          finite = finite && all_finite(reinterpret_cast<const uint16_t*>(piece.data()),
+                                        [&](uint16_t x) { return (x & exponent) != exponent; });
+        return ok();
+      });
+  return read && finite;
+}
+
 std::string non_finite_reason(TrainerCore& core) {
   if (!std::isfinite(core.state.loss_sum)) return "the loss is not finite";
   const Unsupervised reading;  // the step is done and cannot be cancelled
   const Arena& layout = core.programs().arena;
   for (const ParameterGradient& g : core.graph().gradients) {
-    if (layout.of_tensor[g.gradient] < 0) continue;  // in host memory, or consumed
-    const bool is_short = core.graph().at(g.gradient).format == Format::bf16;
-    bool finite = true;
-    const Status read =
-        core.read_memory(core.execution.address(g.gradient), core.graph().at(g.gradient).bytes(1),
-                         [&](std::span<const std::byte> piece) {
-                           const auto all_finite = [&]<class T>(const T* values, auto is_finite) {
-                             return std::all_of(values, values + piece.size() / sizeof(T), is_finite);
-                           };
-                           if (is_short)
-                             finite = finite && all_finite(reinterpret_cast<const uint16_t*>(piece.data()),
-                                                           [](uint16_t x) { return (x & 0x7f80) != 0x7f80; });
-                           else
-                             finite = finite && all_finite(reinterpret_cast<const float*>(piece.data()),
-                                                           [](float x) { return std::isfinite(x); });
-                           return ok();
-                         });
-    if (!read || !finite) return "the gradient of " + core.graph().at(g.parameter).name + " is not finite";
+    const KeptRows& kept = core.graph().kept;
+    const int tensor = g.gradient == kept.formed ? kept.rows : g.gradient;
+    if (layout.of_tensor[tensor] < 0) continue;  // in host memory, or consumed
+    if (!is_finite_in_arena(core, tensor))
+      return "the gradient of " + core.graph().at(g.parameter).name + " is not finite";
   }
   return "the norm of the gradients is not finite";
 }
@@ -209,15 +218,19 @@ Result<StepResult> train_step(TrainerCore& core, const SampleSource& source, uin
   return result;
 }
 
-Status check_offload(const TrainerOptions& options, const Plan& plan) {
-  if (!options.gradient_hook || plan.decisions.offload[Offloaded::gradients] == 0) return ok();
-  return Error{
-      Code::bad_state,
-      "trainer: a gradient hook needs all gradients in the arena, this plan keeps some in host memory"};
+Status check_hook(const TrainerOptions& options, const Planned& planned) {
+  if (!options.gradient_hook) return ok();
+  const std::string needs = "trainer: a gradient hook needs all gradients in the arena, this plan ";
+  if (planned.plan.decisions.offload[Offloaded::gradients] > 0)
+    return Error{Code::bad_state, needs + "keeps some in host memory"};
+  if (planned.graph.kept.formed >= 0)
+    return Error{Code::bad_state,
+                 needs + "forms that of the token table in slices at the update; plan with gradient_hook"};
+  return ok();
 }
 
 Status check_options(const TrainerCore& core) {
-  STW_TRY(check_offload(core.options, core.plan()));
+  STW_TRY(check_hook(core.options, *core.planned));
   STW_TRY(check_gradients(core));
   return check_loss(core);
 }

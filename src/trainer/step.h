@@ -9,8 +9,9 @@ namespace stw {
 Result<StepResult> train_step(TrainerCore& core, const SampleSource& source, uint64_t samples,
                               double learning_rate);
 
-// Errors: bad_state where the options have a gradient hook and the plan offloads gradients.
-Status check_offload(const TrainerOptions& options, const Plan& plan);
+// Errors: bad_state where the options have a gradient hook and the plan offloads gradients, or forms one at
+// the update (kept_rows.h).
+Status check_hook(const TrainerOptions& options, const Planned& planned);
 // Refuses options that the plan's loss or gradients do not allow. Errors: bad_argument, bad_state.
 Status check_options(const TrainerCore& core);
 

@@ -61,6 +61,7 @@ class Trainer {
     stw::write_parameter(core_, parameter, first, values, count);
   }
 
+  bool has_gradient_hook() const { return core_.options.gradient_hook != nullptr; }
   uint64_t memory_of_device() const { return stw::memory_of_device(core_); }
   Status check_replan() const { return stw::check_replan(core_); }
   Status replan(std::shared_ptr<const Planned> planned) { return stw::replan(core_, std::move(planned)); }

@@ -189,7 +189,7 @@ AT(stw_plan_options, quantize_embeddings, 152);
 AT(stw_plan_options, preference, 156);
 AT(stw_plan_options, watch, 160);
 AT(stw_plan_options, keep, 168);
-AT(stw_plan_options, reserved, 172);
+AT(stw_plan_options, gradient_hook, 172);
 AT(stw_plan_options, texts, 176);
 
 SIZE(stw_plan_info, 280);

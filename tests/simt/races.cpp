@@ -282,10 +282,15 @@ void real_kernels() {
   embedding.tokens = tokens.data(), embedding.y = {y.data(), DType::f32},
   embedding.table_gradient = gradient.data();
   call(table.embedding_gradient, embedding, cuda::embedding_gradient_workspace(embedding));
+  embedding.first_token = 5, embedding.slice_tokens = 11;
+  call(table.kept_rows_gradient, embedding, cuda::kept_rows_gradient_workspace(embedding));
   double sum = 0;
-  const SquareSumArgs squares{static_cast<int64_t>(x.size()), {x.data(), nullptr}, &sum};
-  const List<SquareSumArgs> list{&squares, 1};
-  call(table.square_sum, list, cuda::square_sum_workspace(list));
+  SquareSumArgs squares{static_cast<int64_t>(x.size()), {x.data(), nullptr}, &sum};
+  for (const bool continues : {false, true}) {
+    squares.continues = continues;
+    const List<SquareSumArgs> list{&squares, 1};
+    call(table.square_sum, list, cuda::square_sum_workspace(list));
+  }
   GradientSumArgs gradient_sum{static_cast<int64_t>(x.size()), 0, {}, x.data(), DType::f32};
   for (int k = 0; k < 7; ++k) gradient_sum.term[gradient_sum.terms++] = x.data();
   call(table.gradient_sum, gradient_sum, 0);

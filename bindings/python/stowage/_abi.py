@@ -425,7 +425,7 @@ class stw_plan_options(Structure):
         ("preference", c_uint32),
         ("watch", c_void_p),
         ("keep", c_uint32),
-        ("reserved", c_uint32),
+        ("gradient_hook", c_uint32),
         ("texts", c_uint64),
     ]
 

@@ -679,8 +679,10 @@ pub struct stw_plan_options {
     pub watch: *mut stw_watch,
     /// STW\_KEEP\_\*: settings that relaxations must not change
     pub keep: u32,
-    /// 0
-    pub reserved: u32,
+    /// 1: the trainer will have a gradient hook, so all gradients are in the arena when it is called. A
+    /// smaller budget may then not suffice. Plans with 0 may also suit a hook; stw\_trainer\_create refuses
+    /// the others
+    pub gradient_hook: u32,
     /// for encoders with an output for each text (STW\_TASK\_LABEL, LABELS, NUMBER): the largest number of
     /// texts in a sample. The head, and of the last block all that follows attention, are computed for so
     /// many rows of a sample instead of all. 0: any number of texts. A sample with more texts that have
@@ -1657,7 +1659,7 @@ pub fn layout() -> Vec<(&'static str, &'static str, usize)> {
     of!(stw_plan_options, struct_size, set_mask, memory_bytes, global_batch, sequence, device, device_memory,
         reserve_bytes, threads, precision, optimizer, state_bits, micro_batch, recompute, mode, inputs,
         host_bytes, profile, profile_size, groups, group_count, master, kernels, gradients, fused_update,
-        attention, quantize, quantize_embeddings, preference, watch, keep, reserved, texts);
+        attention, quantize, quantize_embeddings, preference, watch, keep, gradient_hook, texts);
     of!(stw_plan_info, struct_size, fits, micro_batch, accumulation_steps, last_micro_batch, loss_chunks,
         global_batch, sequence, parameters, gradients, optimizer, saved_activations, transient, workspace,
         inputs, padding, arena, reserve, peak, budget, host, minimum_bytes, state_bits, precision,

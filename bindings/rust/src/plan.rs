@@ -77,6 +77,8 @@ pub struct PlanOptions<'a> {
     pub preference: Preference,
     /// Settings that [`Plan::relaxations`] must not change.
     pub keep: Keep,
+    /// The trainer will have a gradient hook, so all gradients are in the arena.
+    pub gradient_hook: bool,
     /// For encoders that label texts: the largest number of texts in a sample, for which the last rows are
     /// computed; 0: any number.
     pub texts: u64,
@@ -160,6 +162,7 @@ impl PlanOptions<'_> {
             quantize_embeddings: self.quantize_embeddings as u32,
             preference: self.preference as u32,
             keep: self.keep.bits(),
+            gradient_hook: self.gradient_hook as u32,
             texts: self.texts,
             watch: Watch::pointer_of(self.watch),
             ..Default::default()

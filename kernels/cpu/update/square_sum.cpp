@@ -30,7 +30,7 @@ void square_sum(const Launch& launch, const List<SquareSumArgs>& args) {
     with_dtype(one.dtype, [&](auto stored) { sums[task] = chunk_sum<stored.dtype>(one, begin, end); });
   });
   for (const SquareSumArgs* one = args.first; one < args.first + args.count; ++one) {
-    double total = 0;
+    double total = one->continues ? *one->sum : 0;
     for (int64_t i = 0; i < ceil_div(one->count, square_chunk); ++i) total += (double)*sums++;
     *one->sum = total;
     check_sum(*one, total);

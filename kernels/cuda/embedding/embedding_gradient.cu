@@ -13,7 +13,8 @@
 // time to read dy once, and to read and write the table rows that occur.
 //
 // For kept rows, a token's sum begins at +0 and is added to the buffer at its end. Before that, every element
-// of the buffer gets +0 added, which reads and writes the table once.
+// of the buffer gets +0 added, which reads and writes the table once. Or the buffer is a slice of the table:
+// it gets +0, and quads whose token is not in the slice do nothing.
 //
 // Workspace: (token, row) of every row, twice.
 #include "kernels/cuda/ahead.h"
@@ -143,7 +144,9 @@ static __global__ void __launch_bounds__(block_threads)
     const int64_t i = task % groups * 16, left = features - i;
     const int32_t token = entries[at].token;
     if (at > 0 && entries[at - 1].token == token) return;
-    float* const buffer = args.table_gradient + token * features;
+    const int64_t row = token - args.first_token;
+    if (args.slice_tokens > 0 && (row < 0 || row >= args.slice_tokens)) return;
+    float* const buffer = args.table_gradient + row * features;
     const auto fold = [&](auto n) {
       F16 total = apart ? zero() : load_group(buffer, DType::f32, i, n);
       while (at < args.rows && entries[at].token == token) {
@@ -208,6 +211,10 @@ void embedding_gradient(const Launch& l, const EmbeddingArgs& args) {
 void kept_rows_gradient(const Launch& l, const EmbeddingArgs& args) {
   STW_ASSERT_WORKSPACE(kept_rows_gradient);
   assert(!args.with_positions);
+  if (!args.accumulate) {
+    fill(l, {args.table_gradient, static_cast<uint64_t>(args.slice_tokens * args.features) * sizeof(float)});
+    return fold_tokens<false>(l, args);
+  }
   const int64_t count = args.vocabulary * args.features;
   launch(l, add_zero_kernel, blocks_for_elements(count), block_threads, 0, args.table_gradient, count,
          vectors_at(args.table_gradient, DType::f32));

@@ -3,7 +3,8 @@
 // in double; it may use another order if no sum is rounded (serial_sum.h). The lower bound is the time to
 // read the gradients once. A block requests its whole chunk at once, 16 KB, and sixteen of its threads add
 // for about 1,300 cycles while seven other blocks of its SM read. All tensors whose gradients are stored
-// alike take two launches, or one if each has one chunk. A NaN or an infinity in a gradient reaches its sum.
+// alike take two launches, or one if each has one chunk. A sum that continues is always serial. A NaN or an
+// infinity in a gradient reaches its sum.
 #include "kernels/common/sum_check.h"
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/product/tensor_chunks.h"
@@ -25,6 +26,8 @@ struct SquareSumBatch {
 };
 static_assert(sizeof(SquareSumBatch) <= 4096, "the arguments of a kernel");
 
+// Of the slices before this one.
+STW_DEVICE double sum_before(const SquareSumArgs& args) { return args.continues ? *args.sum : 0.0; }
 STW_DEVICE void finish_sum(const SquareSumArgs& args, double total) {
   *args.sum = total;
   check_sum(args, total);
@@ -45,7 +48,7 @@ static __global__ void __launch_bounds__(block_threads, 5)
         },
         batch.vectors);
     if (threadIdx.x != 0) return;
-    if (count <= staged_floats) finish_sum(args, static_cast<double>(sum));
+    if (count <= staged_floats) finish_sum(args, sum_before(args) + static_cast<double>(sum));
     else sums[chunk] = sum;
   });
 }
@@ -54,8 +57,10 @@ static __global__ void __launch_bounds__(block_threads)
     add_chunks_kernel(STW_CONSTANT SquareSumBatch batch, const float* sums) {
   const SquareSumArgs& args = batch.tensor[blockIdx.x].args;
   if (args.count <= staged_floats) return;
+  const float* const chunks = sums + batch.tensor[blockIdx.x].first_chunk;
+  const int64_t count = ceil_div(args.count, staged_floats);
   const double total =
-      serial_sum_of_floats(sums + batch.tensor[blockIdx.x].first_chunk, ceil_div(args.count, staged_floats));
+      args.continues ? serial_sum(*args.sum, chunks, count) : serial_sum_of_floats(chunks, count);
   if (threadIdx.x == 0) finish_sum(args, total);
 }
 

@@ -1,4 +1,6 @@
 // Op table rows of the token and position embedding and their gradients.
+#include <algorithm>
+
 #include "kernels/contract/cpu_workspace.h"
 #include "kernels/contract/cuda_workspace.h"
 #include "planner/graph/differentiate.h"
@@ -26,11 +28,19 @@ Cost keep_cost(const Graph& g, const Op& op, const Extent& e) {
                  dy = operand_bytes(g, op.inputs[in(OpKind::keep_rows, "dy")], e);
   return {0, size_mul(2, size_add(ids, dy))};
 }
-// Reads the kept rows; reads and writes the whole table once, and once more the rows that tokens name.
+// Adds to a gradient: reads the kept rows; reads and writes the whole table once, and once more the rows that
+// tokens name. Forms a slice of a gradient: reads the tokens in each pass of the sort, reads and writes the
+// tokens' rows, as if they were spread evenly over the table, and writes the slice once.
 Cost kept_gradient_cost(const Graph& g, const Op& op, const Extent& e) {
   const uint64_t rows = operand_bytes(g, op.inputs[in(OpKind::kept_rows_gradient, "kept_rows")], e),
                  table = operand_bytes(g, op.outputs[out(OpKind::kept_rows_gradient, "dtable")], e);
-  return {0, size_add(size_mul(3, rows), size_mul(2, table)), 0, 1};
+  if (op.accumulates) return {0, size_add(size_mul(3, rows), size_mul(2, table)), 0, 1};
+  const Tensor& whole = g.at(op.outputs[0]);
+  const uint64_t ids = operand_bytes(g, op.inputs[in(OpKind::kept_rows_gradient, "kept_ids")], e),
+                 parts = std::max<uint64_t>(1, whole.bytes(1) / table);
+  uint64_t passes = 1;
+  for (int64_t left = (whole.shape[0] - 1) >> 8; left > 0; left >>= 8) ++passes;
+  return {0, size_add(size_mul(3, rows) / parts, table), size_mul(size_mul(4, passes), ids), passes};
 }
 
 uint64_t table_workspace(const Graph&, const Op&, const Extent& e) {

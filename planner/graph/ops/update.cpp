@@ -19,8 +19,9 @@ Cost gradient_sum_cost(const Graph& g, const Op& op, const Extent& e) {
 }
 Cost squares_cost(const Graph& g, const Op& op, const Extent& e) { return streaming_cost(g, op, e, 2); }
 
-uint64_t squares_workspace(const Graph& g, const Op& op, const Extent&) {
-  return kernels::cpu_workspace::square_sum(g.at(op.inputs[0]).shape.elements());
+uint64_t squares_workspace(const Graph& g, const Op& op, const Extent& e) {
+  return kernels::cpu_workspace::square_sum(e.elements > 0 ? static_cast<uint64_t>(e.elements)
+                                                           : g.at(op.inputs[0]).shape.elements());
 }
 
 // The shape of a tensor as a matrix: the product of all dimensions but the last, and the last.

@@ -217,6 +217,31 @@ TEST(KeptRowsGradient, AddsTheSumsOfEveryToken) {
   }
 }
 
+// Slices of the table have the bits of the table's whole gradient. A slice may have no token, or all of them.
+TEST(KeptRowsGradient, FormsSlices) {
+  Random random(11);
+  int round = 0;
+  for (int64_t vocabulary : {1, 37, 257, 5000, 40}) {
+    Problem p = random_problem(random, dtype_of(round), vocabulary, round > 3);
+    const std::vector<float> expected =
+        sums_of_chains(p, p.tokens, std::vector<float>(static_cast<size_t>(vocabulary * p.features)));
+    for (const int64_t length : {int64_t{1} + vocabulary / 5, (vocabulary + 1) / 2, vocabulary}) {
+      const Buffer gradient = everywhere([&](const Table& table, int threads) {
+        Buffer out = Buffer::normal(DType::f32, random, vocabulary * p.features);
+        for (int64_t first = 0; first < vocabulary; first += length) {
+          EmbeddingArgs args = p.args();
+          args.first_token = first, args.slice_tokens = std::min(length, vocabulary - first);
+          args.table_gradient = floats_of(out) + first * p.features;
+          run(table.kept_rows_gradient, args, threads, kept_rows_gradient_workspace(args, threads));
+        }
+        return std::vector<Buffer>{out};
+      })[0];
+      EXPECT_TRUE(same_bits(gradient.floats(), expected));
+    }
+    ++round;
+  }
+}
+
 // The micro-batches of a global batch, in any order.
 TEST(KeepRows, PutsRowsInTheirPlaces) {
   Random random(10);

@@ -41,6 +41,17 @@ TEST(SquareSum, FoldsChunksOfAnySizeInOrder) {
       run(table.square_sum, args, threads, square_sum_workspace(just(args), threads));
       Buffer out(DType::f32, 2);
       std::memcpy(out.data(), &sum, 8);
+      // Slice by slice, at any of which a slice of one chunk or of a part of it may be the last.
+      for (const int64_t slice : {1, 4, 150}) {
+        double continued = -7;
+        for (size_t first = 0; first < gradient.size(); first += static_cast<size_t>(slice) * square_chunk) {
+          SquareSumArgs part = args;
+          part.count = std::min(slice * square_chunk, static_cast<int64_t>(gradient.size() - first));
+          part.gradient[0] = gradient.data() + first, part.sum = &continued, part.continues = first > 0;
+          run(table.square_sum, part, threads, square_sum_workspace(just(part), threads));
+        }
+        EXPECT_EQ(std::memcmp(&continued, &sum, sizeof sum), 0) << range << " " << slice;
+      }
       return std::vector<Buffer>{out};
     });
   }

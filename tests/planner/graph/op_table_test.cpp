@@ -30,6 +30,8 @@ TEST(OpTable, CostsArePositiveAndGrowWithTheBatch) {
   std::vector<Graph> graphs = graphs_with_all_ops(small_llama(), {});
   graphs.push_back(graph_of(with_vocabulary(small_qwen2(), 1500)));
   keep_rows(graphs.back(), 3);
+  graphs.push_back(graph_of(with_vocabulary(small_llama(), 1500)));
+  keep_rows(graphs.back(), 3);
   for (const Graph& g : graphs)
     for (const std::vector<Op>* list :
          {&g.ops, &g.gradient_ops, &g.update_ops, &g.evaluate_ops, &g.generate_ops, &g.transfer_ops,

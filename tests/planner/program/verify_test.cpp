@@ -460,5 +460,62 @@ TEST_F(Verify, FindsMistakesInKeptRows) {
       [&](Graph& graph) { graph.table_gradient_ops[0].outputs[0] = graph.gradients[0].gradient; }));
 }
 
+// The gradient of a table with one use is formed in slices.
+TEST_F(Verify, FindsMistakesInFormedGradients) {
+  Graph g = graph_of(with_vocabulary(small_llama(), 1500), 24);
+  ASSERT_TRUE(may_keep_rows(g, 5));
+  keep_rows(g, 5);
+  EXPECT_TRUE(verify_kept_rows(g, 5));
+  const auto is_refused = [&](const std::function<void(Graph&)>& change) {
+    Graph graph = g;
+    change(graph);
+    return !verify_kept_rows(graph, 5);
+  };
+  EXPECT_TRUE(is_refused([&](Graph& graph) { graph.update_ops.pop_back(); }));
+  EXPECT_TRUE(is_refused([&](Graph& graph) { graph.update_ops.back().accumulates = true; }));
+  EXPECT_TRUE(is_refused([&](Graph& graph) { graph.update_ops.push_back(graph.update_ops.back()); }));
+  EXPECT_TRUE(is_refused([&](Graph& graph) { graph.kept.forming_op -= 1; }));
+  const ParameterGradient& other = *std::find_if(
+      g.gradients.begin(), g.gradients.end(), [&](const auto& one) { return one.gradient != g.kept.formed; });
+  EXPECT_TRUE(is_refused([&](Graph& graph) { graph.kept.formed = other.gradient; }));
+  EXPECT_TRUE(is_refused([&](Graph& graph) { graph.tensors[graph.kept.formed].role = Role::gradient; }));
+  EXPECT_TRUE(is_refused([&](Graph& graph) { graph.update_ops.back().outputs[0] = other.gradient; }));
+
+  const Arena arena = make_arena(g, 64);
+  const Program correct = build_update(g, arena, 1);
+  ASSERT_TRUE(verify_updates(g, {&correct}));
+  std::vector<size_t> formed, readers;  // instructions
+  for (size_t n = 0; n < correct.instructions.size(); ++n) {
+    const Instruction& i = correct.instructions[n];
+    if (i.op == g.kept.forming_op) formed.push_back(n), readers.push_back(n + 1);
+  }
+  ASSERT_EQ(formed.size(), 12u);  // 6 slices, for the norm and for the update
+  const auto is_wrong = [&](const std::function<void(std::vector<Instruction>&)>& change) {
+    Program p = correct;
+    change(p.instructions);
+    return !verify_updates(g, {&p});
+  };
+  EXPECT_FALSE(is_wrong([](std::vector<Instruction>&) {}));
+  for (const size_t n : {formed[0], formed[5], formed[7], readers[1], readers[8]}) {
+    EXPECT_TRUE(is_wrong([&](auto& list) { list.erase(list.begin() + static_cast<std::ptrdiff_t>(n)); }));
+    EXPECT_TRUE(is_wrong([&](auto& list) { list[n].first_element += 48; }));
+    EXPECT_TRUE(is_wrong([&](auto& list) { list[n].elements -= 48; }));
+  }
+  EXPECT_TRUE(is_wrong([&](auto& list) { list[formed[2]].accumulate = true; }));
+  EXPECT_TRUE(is_wrong([&](auto& list) {  // two slices in the wrong order
+    for (const auto& of : {formed, readers}) std::swap(list[of[1]], list[of[2]]);
+  }));
+  EXPECT_TRUE(is_wrong([&](auto& list) {  // the last slice of the norm is left out
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(formed[5]),
+               list.begin() + static_cast<std::ptrdiff_t>(readers[5]) + 1);
+  }));
+  EXPECT_TRUE(is_wrong([&](auto& list) {  // whole rows, but a part of a chunk
+    for (const auto& of : {formed, readers}) {
+      list[of[0]].elements -= 48;
+      list[of[1]].first_element -= 48, list[of[1]].elements += 48;
+    }
+  }));
+}
+
 }  // namespace
 }  // namespace stw

@@ -1193,7 +1193,8 @@ internal static unsafe class Abi
         public stw_watch* watch;
         /// <summary>
         /// with marks: the largest number of documents in a sample, as stw_plan_info.texts of the plan says.
-        /// 0: as many as fit
+        /// 0: as many as fit. With labels of documents, training samples then take the documents in an order
+        /// that leaves little padding; otherwise samples take them in the order of the file
         /// </summary>
         public ulong texts;
 

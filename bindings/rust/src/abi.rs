@@ -1157,7 +1157,8 @@ pub struct stw_dataset_options {
     /// reports and cancels this call; NULL: none
     pub watch: *mut stw_watch,
     /// with marks: the largest number of documents in a sample, as stw\_plan\_info.texts of the plan says. 0:
-    /// as many as fit
+    /// as many as fit. With labels of documents, training samples then take the documents in an order that
+    /// leaves little padding; otherwise samples take them in the order of the file
     pub texts: u64,
 }
 

@@ -1546,12 +1546,12 @@ STW_API stw_status stw_trainer_write_reference(stw_trainer* trainer, stw_dataset
  * Guarantees: training continues with the same bits. The memory in use never exceeds the larger of the two
  * arenas, with one exception: the host's allocator is asked for the new arena before the old one is released.
  * An arena that the host supplied is kept, so it must be large enough for the new plan.
- * Errors: STW_OVER_BUDGET with error.bytes_needed (with a gradient hook, of a plan that stores all gradients on
- * the device); STW_OUT_OF_MEMORY; STW_CANCELLED; STW_BAD_STATE from inside a callback of the trainer. After an
- * error the trainer is unchanged and `*plan` is NULL. One exception: while the library's own arena on a CUDA
- * device changes its size, the device holds none of it. If another process takes that memory in the meantime,
- * the answer is also STW_OUT_OF_MEMORY, and the message says so; the trainer then answers STW_BAD_STATE until
- * it is restored. Since: 0.1 */
+ * Errors: STW_OVER_BUDGET with error.bytes_needed (with a gradient hook, of a plan that keeps all gradients
+ * in the arena); STW_OUT_OF_MEMORY; STW_CANCELLED; STW_BAD_STATE from inside a callback of the trainer. After
+ * an error the trainer is unchanged and `*plan` is NULL. One exception: while the library's own arena on a
+ * CUDA device changes its size, the device holds none of it. If another process takes that memory in the
+ * meantime, the answer is also STW_OUT_OF_MEMORY, and the message says so; the trainer then answers
+ * STW_BAD_STATE until it is restored. Since: 0.1 */
 STW_API stw_status stw_trainer_replan(stw_trainer* trainer, uint64_t memory_bytes, stw_plan** plan,
                                       stw_error* error) STW_NOEXCEPT;
 enum { STW_PROFILE_BYTES = 16384 }; /* room for any profile, with its zero byte */

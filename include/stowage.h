@@ -731,9 +731,9 @@ typedef struct stw_plan_options {
   uint32_t preference;          /* STW_PREFERENCE_*. A checkpoint can only be restored with the same one */
   stw_watch* watch;             /* reports and cancels this call; NULL: none */
   uint32_t keep;                /* STW_KEEP_*: settings that relaxations must not change */
-  uint32_t gradient_hook;       /* 1: the trainer will have a gradient hook, so all gradients are in the arena
-                                   when it is called. A smaller budget may then not suffice. Plans with 0 may
-                                   also suit a hook; stw_trainer_create refuses the others */
+  uint32_t gradient_hook;       /* 1: the plan is for a trainer with a gradient hook: all gradients are in the
+                                   arena when the hook is called. This may need a larger budget. A plan with 0
+                                   may also suit a hook; if it does not, stw_trainer_create refuses it */
   uint64_t texts; /* for encoders with an output for each text (STW_TASK_LABEL, LABELS, NUMBER): the largest
                      number of texts in a sample. The head, and of the last block all that follows attention,
                      are computed for so many rows of a sample instead of all. 0: any number of texts. A
@@ -1137,9 +1137,9 @@ typedef struct stw_dataset_options {
                           type */
   stw_watch* watch;    /* reports and cancels this call; NULL: none */
   uint64_t texts;      /* with marks: the largest number of documents in a sample, as stw_plan_info.texts of
-                          the plan says. 0: as many as fit. With labels of documents, training samples then
-                          take the documents in an order that leaves little padding; otherwise samples take
-                          them in the order of the file */
+                          the plan says. 0: as many as fit. If it is not 0 and the documents have labels,
+                          training samples take the documents in an order that leaves little padding. All
+                          other samples take them in the order of the file */
 } stw_dataset_options;
 
 typedef struct stw_dataset_info {
@@ -1548,7 +1548,7 @@ STW_API stw_status stw_trainer_write_reference(stw_trainer* trainer, stw_dataset
  * Guarantees: training continues with the same bits. The memory in use never exceeds the larger of the two
  * arenas, with one exception: the host's allocator is asked for the new arena before the old one is released.
  * An arena that the host supplied is kept, so it must be large enough for the new plan.
- * Errors: STW_OVER_BUDGET with error.bytes_needed (with a gradient hook, of a plan that stores all
+ * Errors: STW_OVER_BUDGET with error.bytes_needed (if there is a gradient hook: for a plan with all
  * gradients on the device); STW_OUT_OF_MEMORY; STW_CANCELLED; STW_BAD_STATE from inside a callback of the
  * trainer. After an error the trainer is unchanged and `*plan` is NULL. One exception: while the library's
  * own arena on a CUDA device changes its size, the device holds none of it. If another process takes that

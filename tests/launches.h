@@ -35,8 +35,8 @@ inline int64_t launches_of(const Graph& graph, const Instruction& i, int64_t mul
       // The gradient of a bias needs a launch that adds up its sums, and maybe one that makes them.
       return i.ops < 3 ? 1 : graph.sequence % 64 == 0 ? 2 : 3;
     case OpKind::linear_bias_gradient: return 2;  // for all biases
-    case OpKind::attention_gradient:  // one for queries, one for keys and values, one that adds up the
-                                      // table's
+    case OpKind::attention_gradient:              // one for queries, one for keys and values, and one that
+                                                  // adds up the gradient of a trained table
       return wants(1) ? 3 : 2;
     // A pass of the sort for each byte of a token id, and the sum. If kept rows are added to a gradient, one
     // kernel adds +0.

@@ -707,9 +707,9 @@ internal static unsafe class Abi
         /// <summary>STW_KEEP_*: settings that relaxations must not change</summary>
         public uint keep;
         /// <summary>
-        /// 1: the trainer will have a gradient hook, so all gradients are in the arena when it is called. A
-        /// smaller budget may then not suffice. Plans with 0 may also suit a hook; stw_trainer_create refuses
-        /// the others
+        /// 1: the plan is for a trainer with a gradient hook: all gradients are in the arena when the hook is
+        /// called. This may need a larger budget. A plan with 0 may also suit a hook; if it does not,
+        /// stw_trainer_create refuses it
         /// </summary>
         public uint gradient_hook;
         /// <summary>
@@ -1193,8 +1193,9 @@ internal static unsafe class Abi
         public stw_watch* watch;
         /// <summary>
         /// with marks: the largest number of documents in a sample, as stw_plan_info.texts of the plan says.
-        /// 0: as many as fit. With labels of documents, training samples then take the documents in an order
-        /// that leaves little padding; otherwise samples take them in the order of the file
+        /// 0: as many as fit. If it is not 0 and the documents have labels, training samples take the
+        /// documents in an order that leaves little padding. All other samples take them in the order of the
+        /// file
         /// </summary>
         public ulong texts;
 

@@ -39,14 +39,15 @@ inline uint64_t attention_gradient(int64_t rows, int query_heads) {
 }
 // The largest head of attention with relative positions, whose tiles fit into 99 KB of shared memory.
 inline constexpr int most_relative_head = 128;
-// Blocks of a head that sum the gradient of the table of relative positions on tensor cores, each on its own:
-// one for 256 rows, at most four. More of them would need more memory and more traffic.
+// The number of blocks per head that sum the gradient of the table of relative positions on tensor cores.
+// Each has its own sums. There is one block for every 256 rows, at most four: more would need more memory and
+// traffic.
 inline constexpr int relative_sum_parts(int64_t rows_per_sample) {
   return rows_per_sample > 768 ? 4 : static_cast<int>((rows_per_sample + 255) / 256);
 }
-// The same with relative positions. If their table is trained: the sums of each sample for its rows, whose
-// heads have a multiple of 64 columns. parts: keys and queries of the table. copies: 1 on the CUDA cores,
-// relative_sum_parts on tensor cores.
+// attention_gradient with relative positions. If their table is trained, each sample also has sums for the
+// table's rows, whose heads have a multiple of 64 columns. parts: 2 if the table has keys and queries, else
+// 1. copies: 1 on the CUDA cores, relative_sum_parts on tensor cores.
 inline uint64_t relative_attention_gradient(int64_t rows, int64_t samples, int heads, int head_dim,
                                             int64_t table_rows, int parts, int copies) {
   const uint64_t of_head =

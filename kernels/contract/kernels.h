@@ -405,7 +405,8 @@ struct AttentionArgs {
   float* lse;  // (samples, query_heads, rows_per_sample): log of the sum of exponentials. Gradient: an input.
   ConstMatrix dout;  // Gradient: (rows, query_heads·head_dim).
   Matrix dqkv;       // Gradient: output of qkv's shape. May not overlap the inputs.
-  // Every value except chain needs 16-bit tensors, head_dim a multiple of 8 and at most 128; relative: 64.
+  // Every value except chain needs 16-bit tensors and a head_dim that is a multiple of 8 and at most 128,
+  // with relative positions at most 64.
   ProductKernels products = ProductKernels::chain;
   // (rows): number of rows of the document after row r. Required with position_ids if not causal.
   const int32_t* following = nullptr;

@@ -69,7 +69,8 @@ STW_INLINE Words8 joined_words(Words8 low, Words8 high) {
 #undef STW_WORDS
 #endif
 
-// Eight blocks: words 0 and 1 of each, and words 2 and 3. The lower half of a lane has the word before.
+// Eight blocks. low: words 0 and 1 of each block. high: words 2 and 3. The first of two words is in the lower
+// half of a lane.
 struct Blocks8 {
   Words8 low, high;
 };
@@ -102,7 +103,7 @@ STW_INLINE void store_pairs(const Blocks8& blocks, uint64_t (&pairs)[16]) {
   }
 }
 
-// The factors of the 32 elements whose words these are.
+// Stores dropout's factors of 32 elements, one for each word of the blocks, in order.
 #if defined(STW_ISA_AVX512)
 STW_INLINE void store_factors(const Blocks8& blocks, uint32_t threshold, float scale, float* to) {
   const __m512i least = _mm512_set1_epi32((int)threshold);

@@ -80,8 +80,8 @@ struct TableGradient {
 // (kept_rows.h). Tensors; -1: none.
 struct KeptRows {
   int ids = -1, rows = -1;
-  // The gradient of a table with one use, of which the update forms a slice at a time from the rows, and the
-  // number of the op that forms it (Graph::op).
+  // formed: the gradient of a table with one use. The update forms it from the rows, a slice at a time.
+  // forming_op: the number of the op that forms it (Graph::op).
   int formed = -1, forming_op = -1;
   bool exist() const { return rows >= 0; }
 };

@@ -119,7 +119,7 @@ void keep_rows(Graph& graph, int64_t samples) {
   Op sum{OpKind::kept_rows_gradient, op.attributes, {graph.kept.ids, graph.kept.rows}, {other}, -1};
   if (other < 0) {
     sum.outputs = {replaced};
-    graph.tensors[replaced].role = Role::activation;  // the update has a slice of it at a time
+    graph.tensors[replaced].role = Role::activation;  // not stored: the update forms a slice of it at a time
     graph.kept.formed = replaced;
     graph.kept.forming_op = graph.first_update_op() + static_cast<int>(graph.update_ops.size());
     graph.update_ops.push_back(std::move(sum));

@@ -73,8 +73,8 @@ const OpRow& op_row(OpKind kind);
 extern const std::span<const OpRow> embedding_rows, norm_rows, linear_rows, adapter_rows, attention_rows,
     elementwise_rows, loss_rows, pooling_rows, update_rows, transfer_rows;
 
-// Whether an instruction that works on a slice of a parameter (Extent::elements) has a part of this tensor.
-// Sums of squares and kept rows belong to no slice.
+// Whether an instruction on a slice of a parameter (Extent::elements) uses only that slice of this tensor. It
+// uses tensors of samples, sums of squares and kept rows as a whole.
 bool has_slices(const Graph& graph, int tensor);
 // Bytes of an operand at this extent. A part of a per-sample tensor counts the part's rows.
 uint64_t operand_bytes(const Graph& graph, int tensor, const Extent& extent);

@@ -99,8 +99,9 @@ std::vector<int> sorted_sections(const Sections& sections, Key key(const Block&)
   return order;
 }
 
-// Packs the blocks of the fullest section first, by life: so they leave no hole there. The others follow by
-// area. In each round, the section in which the last one reached highest is packed first, too.
+// Packs the blocks of the fullest section first, by life, so that they leave no hole there. The others follow
+// by area. Each further round also packs another section first: of the sections of the block that reached
+// highest in the round before, the fullest.
 void pack_fullest_first(const Sections& sections, uint64_t enough, GreedyPacking& best) {
   const std::vector<uint64_t> totals = section_totals(sections);
   const auto fullest = [&](int first, int end) {

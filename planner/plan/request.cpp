@@ -145,6 +145,10 @@ Status check(const Request& request) {
     return Error{Code::bad_argument, std::string("a master with fewer bits needs precision bf16; ") +
                                          name_of(request.precision) + " always keeps the whole master"};
   STW_TRY(check_fused_update(request));
+  if (request.gradient_hook && (request.fused_update || request.gradients != Gradients::fp32))
+    return Error{Code::bad_argument,
+                 "a gradient hook needs all gradients in fp32 in the arena: plan without a fused update and "
+                 "with gradients in fp32"};
   STW_TRY(check_kernels(request));
   STW_TRY(check_preference(request));
   if (request.state_bits == 8 && !optimizer_row(request.optimizer).has_8bit_states)

@@ -23,8 +23,8 @@ Status verify_updates(const Graph& graph, const std::vector<const Program*>& ste
 Status verify_tables(const Graph& graph, const Program& tables, const Program& gradients,
                      const Program& evaluate);
 
-// Checks that the micro-steps of a step keep the rows of all `samples` (kept_rows.h), if the graph has kept
-// rows, and that their sums are, or are added once to, the gradient of the table that they belong to.
+// If the graph has kept rows (kept_rows.h): checks that the micro-steps of a step keep the rows of all
+// `samples`, and that one op adds their sums to the gradient of the table, or forms that gradient from them.
 Status verify_kept_rows(const Graph& graph, int64_t samples);
 
 }  // namespace stw

@@ -20,7 +20,7 @@ constexpr double close_enough = 1e-3;
 // single choice counts as several.
 constexpr double large_gap = 0.05;
 constexpr int most_work = 1536, work_of_search = 8;
-// Of that, so much is done for a smaller gap, and before further choices are tried.
+// At most so much work is done for a smaller gap, and by promising().
 constexpr int work_to_refine = 96;
 // At first the numbers of states are cut into so many ranges.
 constexpr int first_cells = 8;

@@ -45,8 +45,8 @@ class OffloadBound {
   Corner corner(const Offload& offload) const;
 
   // A lower bound of the picoseconds of all plans that offload any numbers of parts, all optimizer states
-  // before the first master. At most `time`. Cuts cells until none has a lower bound, or many were cut. If
-  // the bound is still far from `time`, searches raise it.
+  // before the first master. At most `time`. Cuts cells until none has a lower bound, or many were cut.
+  // With full effort, searches then raise a bound that is still lower than `time`.
   uint64_t of_all(uint64_t arena_bytes, uint64_t time);
   // Choices in the cells with the least bounds, after few of those searches. Empty if the bound is close to
   // `time`.
@@ -59,8 +59,8 @@ class OffloadBound {
  private:
   class Cells;
   Cells cut_cells(uint64_t arena_bytes, uint64_t time);
-  // Raises the bound of the first cells until the gap is at most this.
-  void raise(Cells& cells, double gap, int most_work) const;
+  // Raises the bounds of the cells with the least bounds until the gap is at most `gap`, or the work is done.
+  void raise(Cells& cells, double gap, int most) const;
   int most_states() const;
   int most_blocks() const { return context_.graph.blocks(); }
   const OffloadFigures& figures(const Corner& corner);

@@ -12,11 +12,11 @@ namespace stw {
 // The fastest of the plans with the smallest arena. (smallest() does not consider time.)
 Candidate fastest_of_smallest(SearchSpace& space);
 
-// What a plan that is not shown is asked for.
+// What search_alone() does besides finding a plan.
 struct Wanted {
   bool minimum = true;  // otherwise minimum_bytes of a plan that fits is 0
-  bool programs =
-      true;  // otherwise of all bytes only those of the arena, of the host and of the peak are set
+  // Otherwise of all bytes only those of the arena, of the host and of the peak are set.
+  bool programs = true;
 };
 // The plan of search(), without its bound, relaxations and next_gib_picoseconds. `like`: a search space for
 // the same batch and device; what it knows need not be computed again.

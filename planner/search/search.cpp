@@ -198,7 +198,7 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
   }
   const uint64_t most = plan.fits ? arena_budget : chosen->arena(found->decisions);
   found = chosen->refined(std::move(*found), most);
-  // Where the plan is not shown, neither is its bound.
+  // A plan that is not shown needs no bound.
   if (alternatives) found = chosen->with_bound(std::move(*found), most);
   if (wanted.programs) fill_plan(plan, *chosen, *found, reserve, budget, alternatives != nullptr);
   else fill_figures(plan, *chosen, *found, reserve);

@@ -165,7 +165,14 @@ std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes, uint64_t to_
   if (!others->smallest_fits(arena_bytes)) return std::nullopt;  // as the reported minimum says
   if (request_.host_bytes > 0) {
     std::optional<Candidate> best = search_of(0).fastest(arena_bytes, std::min(to_beat, unlimited() + 1));
-    if (!best) return others->fastest(arena_bytes, to_beat);
+    if (!best) {
+      best = others->fastest(arena_bytes, to_beat);
+      const uint64_t known = best ? best->picoseconds : to_beat;
+      if (search_of(0).bound(arena_bytes) >= known) return best;
+      std::optional<Candidate> own = search_of(0).fastest(arena_bytes, known);
+      if (!own) return best;
+      best = std::move(own);
+    }
     best->bound_picoseconds = 0;
     return best;
   }
@@ -298,8 +305,8 @@ Candidate SearchSpace::refined(Candidate best, uint64_t arena_bytes) {
 Candidate SearchSpace::with_bound(Candidate best, uint64_t arena_bytes) {
   if (!bound_) return best;
   if (SearchSpace* const others = keeping_rows()) {
-    if (!best.decisions.keeps_rows) {
-      best.bound_picoseconds = best.picoseconds;  // that of unlimited()
+    if (best.picoseconds <= unlimited()) {
+      best.bound_picoseconds = best.picoseconds;
       return best;
     }
     best = others->with_bound(std::move(best), arena_bytes);
@@ -398,7 +405,7 @@ bool SearchSpace::smallest_fits_without_full_recompute(uint64_t arena_bytes) {
 
 bool SearchSpace::smallest_fits(uint64_t arena_bytes) {
   if (keeping_rows()) return keeping_rows()->smallest_fits(arena_bytes);
-  // With fewer variants, the plans that keep nothing are found sooner.
+  // The space of plans that keep nothing has fewer variants, so its search is quicker and comes first.
   return (full_recompute_ && full_recompute_->smallest_fits(arena_bytes)) ||
          smallest_fits_without_full_recompute(arena_bytes);
 }

@@ -49,9 +49,9 @@ class SearchSpace {
   std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX);
   // Whether bounds leave it open that fastest() takes less than so many picoseconds. Quicker than fastest().
   bool may_beat(uint64_t picoseconds, uint64_t arena_bytes);
-  // An answer of fastest(), or a faster plan if bounds show where to look for one.
+  // Returns `best`, an answer of fastest(), or a faster plan if bounds show where to look for one.
   Candidate refined(Candidate best, uint64_t arena_bytes);
-  // An answer of refined() with its bound.
+  // Returns `best`, an answer of refined(), with its bound.
   Candidate with_bound(Candidate best, uint64_t arena_bytes);
   // Whether every micro-batch is too large: its tensors would take more than 2^56 bytes.
   bool is_empty() const { return micro_batches_.empty(); }

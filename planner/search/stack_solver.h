@@ -21,7 +21,7 @@ struct LeastKept {
   int64_t next_peak = INT64_MAX;
 };
 LeastKept least_kept(const std::vector<SegmentRun>& runs, int64_t limit);
-// The peak of that choice alone, which is quicker.
+// Only the peak of the choice of least_kept(). Quicker than least_kept().
 struct LeastPeak {
   std::optional<int64_t> peak;
   int64_t next_peak = INT64_MAX;

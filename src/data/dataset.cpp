@@ -311,7 +311,7 @@ std::vector<Dataset::Window> Dataset::windows_of(const std::vector<uint64_t>& be
 
 Dataset::Range Dataset::filled_range(const TokenFile* source, const std::vector<uint64_t>& begins,
                                      size_t documents, uint64_t end_token, uint64_t length, uint64_t most) {
-  std::vector<uint64_t> lengths, at;  // the latter in the new order
+  std::vector<uint64_t> lengths, at;  // at: first tokens, in the new order
   for (size_t d = 0; d < documents; ++d)
     lengths.push_back((d + 1 < documents ? begins[d + 1] : end_token) - begins[d]);
   Range range{source, 0, end_token};

@@ -53,8 +53,8 @@ struct DatasetOptions {
   int64_t label_count = 0;  // every label is below it, or no_label
   Task task = Task::label;  // with labels
   bool pairs = false;       // with marks, without labels: documents form pairs, and windows hold whole pairs
-  // With marks: the largest number of documents in a window; 0: as many as fit. If the documents have labels,
-  // and with such a limit, training samples take them in an order that leaves little padding.
+  // With marks: the largest number of documents in a window; 0: as many as fit. If it is not 0 and the
+  // documents have labels, training samples take them in an order that leaves little padding.
   uint64_t documents = 0;
   Masking masking = {};  // without labels and pairs
   // Without marks and masking: evaluation reads adjacent windows of `sequence` tokens, of which the last may

@@ -1,4 +1,4 @@
-// The order in which documents fill samples, if samples take them one after the other.
+// An order of documents with which samples have little padding.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -6,10 +6,11 @@
 
 namespace stw {
 
-// The numbers of the documents in an order in which samples of `length` tokens and at most `most` documents
-// have little padding, where a sample begins as soon as the next document does not fit. A document that fits
-// the rest of a sample exactly goes first, then the next one in the given order, then the longest that fits.
-// A document longer than a sample fills one.
+// The numbers of the documents in an order that leaves little padding in samples of `length` tokens and at
+// most `most` documents. A sample ends if the next document does not fit. Each time, the order takes a
+// document that fits the rest of the sample exactly. If there is none, it takes the next one in the given
+// order. If that one does not fit, or would be the last of `most`, it takes the longest that fits. A document
+// longer than a sample fills one.
 std::vector<size_t> filling_order(std::span<const uint64_t> lengths, uint64_t length, uint64_t most);
 
 }  // namespace stw

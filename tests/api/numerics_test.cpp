@@ -209,6 +209,10 @@ TEST(GradientMemory, ContradictoryOptionsAreRefused) {
   EXPECT_TRUE(has(refused([](auto& o) { o.host_bytes = 1 << 20; }), "host memory"));
   EXPECT_TRUE(has(refused([](auto& o) { o.fused_update = 2; }), "fused_update must be 0 or 1"));
   EXPECT_TRUE(has(refused([](auto& o) { o.gradient_hook = 2; }), "gradient_hook must be 0 or 1"));
+  EXPECT_TRUE(has(refused([](auto& o) { o.gradient_hook = 1; }), "a gradient hook needs all gradients"));
+  EXPECT_TRUE(
+      has(refused([](auto& o) { o.fused_update = 0, o.gradient_hook = 1, o.gradients = STW_GRADIENTS_BF16; }),
+          "a gradient hook needs all gradients"));
   EXPECT_TRUE(has(refused([](auto& o) { o.gradients = 2; }), "unknown gradients"));
   auto plan_of = plan_options();
   plan_of.fused_update = 1;

@@ -1,7 +1,7 @@
 // Fuzzes questions about contexts: SQuAD's JSON and the rows of Hugging Face's datasets, as one JSON document
-// and as lines. Each answer is at its place, ids differ, and each text that is cut from a context has its
-// tokens in order, and the tokens of the answer if it is said to have them. An input is the questions; after
-// a byte 0xFF may follow a digit: that many tokens are shared by two successive cuts.
+// and as lines. Each answer is at its place, and ids differ. The texts cut from a context cover its tokens in
+// order. A text that has an answer has the answer's tokens. An input is the questions, then perhaps a byte
+// 0xFF and a digit: the number of tokens that two successive cuts share.
 #include "data/questions.h"
 
 #include <set>
@@ -30,7 +30,7 @@ void check(const Questions& questions, bool with_answers) {
   for (const Question& question : questions.list) {
     fuzz::require(ids.insert(question.id).second, "ids differ");
     fuzz::require(question.context && !question.context->empty(), "a question has a context");
-    fuzz::require(with_answers || question.answers.empty(), "answers are read if they are asked for");
+    fuzz::require(with_answers || question.answers.empty(), "answers are read only if they are asked for");
     for (const GoldAnswer& answer : question.answers)
       fuzz::require(question.context->compare(answer.begin, answer.text.size(), answer.text) == 0,
                     "an answer is at its place");

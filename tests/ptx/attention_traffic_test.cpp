@@ -121,7 +121,7 @@ void check_positions(const AttentionShape& s, const std::vector<int32_t>& rows, 
   EXPECT_LE(counts.sectors, most.sectors * plain.sectors) << s;
 }
 
-// The table has a row for each distance, the most that a pair of blocks can reach. A trained one takes
+// The table has a row for each distance, so blocks read as many rows as they ever do. A trained table takes
 // another pass over the scores.
 TEST(AttentionTraffic, OfRelativePositionsIsAFewTimesThatOfAttention) {
   const AttentionShape s = {1, 200, 1, 1, 64, false, 0, DType::bf16};

@@ -1,9 +1,9 @@
 """The memory of PyTorch and transformers for a training step of a text classifier, counted without a GPU.
 
 The step runs on fake tensors, which have shapes and no data, and every storage is counted while it lives: the
-parameters, gradients, states, saved activations, and temporary tensors of eager PyTorch. The count has no
-context of CUDA, no gaps of the allocator and no scratch memory of libraries, which a card needs as well. The
-second step is counted too, because the states exist then. Prints one line of JSON."""
+parameters, gradients, states, saved activations, and temporary tensors of eager PyTorch. The count leaves
+out the CUDA context, gaps of the allocator and scratch memory of libraries, which a card needs as well. Two
+steps are counted, because the optimizer's states exist only in the second. Prints one line of JSON."""
 
 import argparse
 import json
@@ -42,14 +42,14 @@ def arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--config", help="config.json of a model; without it, that of deberta-v3-base")
-    parser.add_argument("--layers", type=int, help="in place of the config's")
+    parser.add_argument("--layers", type=int, help="number of layers, in place of the config's")
     parser.add_argument("--labels", type=int, default=2)
     parser.add_argument("--batch", type=int, default=1, help="texts of a micro-batch")
     parser.add_argument("--seq", type=int, default=512, help="tokens of a text")
     parser.add_argument("--bf16", action="store_true", help="autocast of bf16")
     parser.add_argument("--checkpointing", action="store_true", help="gradient checkpointing of each layer")
-    parser.add_argument("--freeze-embeddings", action="store_true", help="and relative positions")
-    parser.add_argument("--freeze-layers", type=int, default=0, help="the first layers")
+    parser.add_argument("--freeze-embeddings", action="store_true", help="freezes relative positions too")
+    parser.add_argument("--freeze-layers", type=int, default=0, help="number of first layers to freeze")
     parser.add_argument(
         "--optimizer",
         choices=["adamw", "adamw8bit"],

@@ -679,9 +679,9 @@ pub struct stw_plan_options {
     pub watch: *mut stw_watch,
     /// STW\_KEEP\_\*: settings that relaxations must not change
     pub keep: u32,
-    /// 1: the trainer will have a gradient hook, so all gradients are in the arena when it is called. A
-    /// smaller budget may then not suffice. Plans with 0 may also suit a hook; stw\_trainer\_create refuses
-    /// the others
+    /// 1: the plan is for a trainer with a gradient hook: all gradients are in the arena when the hook is
+    /// called. This may need a larger budget. A plan with 0 may also suit a hook; if it does not,
+    /// stw\_trainer\_create refuses it
     pub gradient_hook: u32,
     /// for encoders with an output for each text (STW\_TASK\_LABEL, LABELS, NUMBER): the largest number of
     /// texts in a sample. The head, and of the last block all that follows attention, are computed for so
@@ -1157,8 +1157,8 @@ pub struct stw_dataset_options {
     /// reports and cancels this call; NULL: none
     pub watch: *mut stw_watch,
     /// with marks: the largest number of documents in a sample, as stw\_plan\_info.texts of the plan says. 0:
-    /// as many as fit. With labels of documents, training samples then take the documents in an order that
-    /// leaves little padding; otherwise samples take them in the order of the file
+    /// as many as fit. If it is not 0 and the documents have labels, training samples take the documents in
+    /// an order that leaves little padding. All other samples take them in the order of the file
     pub texts: u64,
 }
 

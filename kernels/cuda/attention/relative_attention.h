@@ -12,7 +12,8 @@ inline constexpr int64_t relative_sums_alignment = 16;
 // Adds the gradient of the table up, after the kernel of queries has stored `dots`. `sums`: scratch memory.
 void relative_table_gradient(const Launch& l, const AttentionArgs& args, float* dots, float* sums);
 // Adds sums to the table's gradient, in the order of the samples. sums: (samples, heads, keys and queries,
-// copies, table_rows, head_dim rounded up to 64); those of keys get a factor.
+// copies, table_rows, head_dim rounded up to 64). Those of keys are multiplied by key_factor, those of
+// queries by args.scale.
 void add_relative_sums(const Launch& l, const AttentionArgs& args, const float* sums, int copies,
                        float key_factor);
 

@@ -3,9 +3,10 @@
 // value, and queries and keys have no gradient. So a block handles adjacent rows of this kind together,
 // without products of tiles; each would take a pass over a tile of its own otherwise.
 //
-// Outputs and lse have the bits that the passes would give. The gradient's passes would compute P from a
-// rounded lse and add rounding errors of D to queries and keys; here, P is 1 and those gradients are 0. For
-// padding, whose dout is 0, the bits are the same.
+// Outputs and lse have the bits that the passes would give; with relative positions, lse leaves out their
+// biases, and the gradient does not read it. The gradient's passes would compute P from a rounded lse and
+// add rounding errors of D to queries and keys; here, P is 1 and those gradients are 0. For padding, whose
+// dout is 0, the bits are the same.
 #pragma once
 #include "kernels/cuda/attention/tensor_attention.h"
 

@@ -1,6 +1,6 @@
 // Attention with relative positions on tensor cores for 16-bit operands. As in tensor_attention.cu, a block
-// has 64 queries of one head, 16 a warp; it processes 32 keys at a time, and copies the next ones, with the
-// rows of the table that they add, meanwhile (tensor_relative_tile.h).
+// has 64 queries of one head, 16 a warp. It processes 32 keys at a time. Meanwhile, it copies the next 32
+// keys and the further rows of the table that they need (tensor_relative_tile.h).
 //
 // The bits are not the CPU's. Every run gives the same bits, and a sample's bits depend on that sample alone.
 #include "kernels/cuda/attention/tensor_query_tile.h"
@@ -13,7 +13,7 @@ namespace stw::kernels::cuda {
 inline constexpr int relative_stage_size = 2 * relative_others * tile_stride<relative_depth>;
 inline constexpr size_t relative_forward_bytes =
     2 * relative_stage_size * sizeof(uint16_t) + relative_memory_bytes;
-static_assert(relative_forward_bytes <= size_t{99} * 1024);  // Of cards for desktops.
+static_assert(relative_forward_bytes <= size_t{99} * 1024);  // The limit of desktop cards.
 
 // Attention of the queries of one document.
 template <DType dtype>

@@ -21,7 +21,7 @@ static_assert(relative_others == tensor_others);
 // Shared memory: as in tensor_attention_gradient.cu, then that of relative positions, and `starts`.
 inline constexpr size_t relative_gradient_bytes =
     gradient_tile_bytes<relative_depth> + relative_memory_bytes + (relative_others + 4) * sizeof(int);
-static_assert(relative_gradient_bytes <= size_t{99} * 1024);  // Of cards for desktops.
+static_assert(relative_gradient_bytes <= size_t{99} * 1024);  // The limit of desktop cards.
 
 struct TensorRelativeGradientMemory {
   TensorGradientMemory tiles;

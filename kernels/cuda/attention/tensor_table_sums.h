@@ -65,9 +65,9 @@ STW_DEVICE void add_table_rows(float (&sum)[relative_depth / 8][4], const Tensor
 }
 
 // ---- the table's own gradient
-// A warp has 16 columns of a head, of every strip of 16 columns of the tile. With each tile, two strips are
-// complete and leave, and two new ones take their registers. So it depends on the tile's turn, of three, in
-// which registers a strip is.
+// For every strip of 16 columns of the tile, a warp has 16 columns of the head. With each tile, two strips
+// are complete and leave, and two new ones take their registers. So the registers of a strip depend on the
+// tile's turn: 0, 1 or 2.
 inline constexpr int strips = relative_columns / 16, strips_at_once = relative_others / 16,
                      turns = strips / strips_at_once;
 using TableSums = float[strips][2][4];
@@ -111,8 +111,8 @@ STW_DEVICE void add_own_rows(TableSums& sums, const TensorRelativeMemory& memory
 // Sums of columns on their way to the scratch memory lie in the place of the other rows' biases.
 inline constexpr int table_sum_stride = relative_depth + 8;
 static_assert(relative_others * table_sum_stride <= other_biases_size);
-// Stores the first two strips there, and begins their registers' next ones. Called when all threads have read
-// the other rows' biases.
+// Stores the first two strips there, and sets their registers to 0 for the next strips. Called when all
+// threads have read the other rows' biases.
 template <int turn>
 STW_DEVICE void take_strips(TableSums& sums, const TensorRelativeMemory& memory) {
   float* const to =
@@ -133,8 +133,8 @@ STW_DEVICE void take_strips(TableSums& sums, const TensorRelativeMemory& memory)
 // A block's part of the scratch memory.
 struct TablePart {
   float* data;              // (table_rows, relative_depth).
-  int low = 0, high = 0;    // Earlier tiles stored the rows [low, high); they all had distance 0.
-  int first = -1, row = 0;  // This tile stored the rows between these two; none if first is negative.
+  int low = 0, high = 0;    // Earlier tiles stored the rows [low, high): one range, as each has distance 0.
+  int first = -1, row = 0;  // This tile stored rows first to row, in either order; none if first < 0.
 };
 // Called when a tile ends.
 STW_DEVICE void end_tile(TablePart& part) {

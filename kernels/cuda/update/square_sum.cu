@@ -26,7 +26,7 @@ struct SquareSumBatch {
 };
 static_assert(sizeof(SquareSumBatch) <= 4096, "the arguments of a kernel");
 
-// Of the slices before this one.
+// The sum of the slices before this one; 0 if there are none.
 STW_DEVICE double sum_before(const SquareSumArgs& args) { return args.continues ? *args.sum : 0.0; }
 STW_DEVICE void finish_sum(const SquareSumArgs& args, double total) {
   *args.sum = total;

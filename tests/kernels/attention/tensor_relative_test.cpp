@@ -1,6 +1,6 @@
 // Attention with relative positions on the tensor cores of a device or of the emulated machine, against the
-// reference in double precision. No split of the batch changes a bit, nor does a table that is trained. What
-// the tensor cores do not support has the CPU's bits.
+// reference in double precision. No split of the batch changes a bit. dqkv has the same bits whether or not
+// the table is trained. What the tensor cores do not support has the CPU's bits.
 #include "tests/kernels/attention/relative_cases.h"
 
 namespace stw::kernels::test::relative_test {

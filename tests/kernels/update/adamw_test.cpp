@@ -41,7 +41,7 @@ TEST(SquareSum, FoldsChunksOfAnySizeInOrder) {
       run(table.square_sum, args, threads, square_sum_workspace(just(args), threads));
       Buffer out(DType::f32, 2);
       std::memcpy(out.data(), &sum, 8);
-      // Slice by slice, at any of which a slice of one chunk or of a part of it may be the last.
+      // The same sum in slices of so many chunks. The last slice may be one chunk, or a part of one.
       for (const int64_t slice : {1, 4, 150}) {
         double continued = -7;
         for (size_t first = 0; first < gradient.size(); first += static_cast<size_t>(slice) * square_chunk) {

@@ -57,6 +57,17 @@ TEST(Fill, HasEachDocumentOnce) {
     }
 }
 
+// Neither time nor memory grows with the length of a sample.
+TEST(Fill, TakesLongSamples) {
+  constexpr uint64_t longest = INT32_MAX;
+  EXPECT_EQ(filling_order(std::vector<uint64_t>{3, 2}, longest, 9), (std::vector<size_t>{0, 1}));
+  // Half of the documents leave room that no other one fits, once the short ones are taken.
+  std::vector<uint64_t> lengths(200000, 100);
+  std::fill(lengths.begin() + 100000, lengths.end(), 500000);
+  EXPECT_EQ(filling_order(lengths, 800000, 9000).size(), lengths.size());
+  EXPECT_EQ(filling_order(lengths, longest, 1).front(), 100000u);
+}
+
 TEST(Fill, TakesWhatFitsExactlyThenTheNextThenTheLongest) {
   const auto order = [](const std::vector<uint64_t>& lengths, uint64_t length, uint64_t most = 100) {
     return filling_order(lengths, length, most);

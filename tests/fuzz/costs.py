@@ -304,29 +304,9 @@ def words(folder, size):
 def questions(folder, size):
     """Short questions, each about a context of its own."""
     answers = '"answers":{"text":["a"],"answer_start":[0]}'
-    (folder / "data.jsonl").write_text(
-        repeated('{"question":"b","context":"a",' + answers + "}", size, "\n") + "\n"
-    )
+    text = repeated('{"question":"b","context":"a",' + answers + "}", size, "\n") + "\n"
     (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n")
-    (folder / "config.json").write_text(json.dumps(BERT))
-    return [
-        "eval",
-        "--model",
-        str(folder / "config.json"),
-        "--from-scratch",
-        "--tokenizer",
-        str(folder / "vocab.txt"),
-        "--data",
-        str(folder / "data.jsonl"),
-        "--seq",
-        "16",
-        "--batch",
-        "1",
-        "--threads",
-        "1",
-        "--eval-batches",
-        "1",
-    ]
+    return evaluated(folder, "data.jsonl", text, "--tokenizer", str(folder / "vocab.txt"), **BERT)
 
 
 def buffers(folder, size):

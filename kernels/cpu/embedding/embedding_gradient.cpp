@@ -6,8 +6,8 @@
 // frequent token would be long. A cut of the batch between samples changes nothing. Tasks are strips of
 // columns, because tokens of a text are too unevenly distributed.
 //
-// For kept rows, a token's sum begins at +0 and is added to the buffer at its end. Or the buffer is a slice
-// of the table, and other tokens are left out.
+// For kept rows, a token's sum begins at +0 and is added to the buffer at its end. If the buffer is a slice
+// of the table, it gets the sums of the slice's tokens alone.
 //
 // Workspace: two arrays of (token, row), each 8 bytes a row. The sort swaps between them.
 #include "kernels/cpu/kernels_isa.h"

@@ -1,4 +1,4 @@
-// What the kernels of attention's gradient on tensor cores share: the rows of a block, stages of other rows,
+// Shared by the kernels of attention's gradient on tensor cores: the rows of a block, stages of other rows,
 // and the gradients of a warp's 16 rows (tensor_attention_gradient.cu).
 #pragma once
 #include "kernels/cuda/attention/single_rows.h"

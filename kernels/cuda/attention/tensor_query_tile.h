@@ -1,5 +1,5 @@
-// What the kernels of attention on tensor cores share: the queries of a block, and the softmax and the
-// outputs of a warp's 16 queries.
+// Shared by the kernels of attention on tensor cores: the queries of a block, and the softmax and the outputs
+// of a warp's 16 queries.
 #pragma once
 #include "kernels/cuda/attention/single_rows.h"
 

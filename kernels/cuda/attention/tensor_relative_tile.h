@@ -19,10 +19,11 @@ namespace stw::kernels::cuda {
 inline constexpr int relative_depth = 64;  // Columns of tiles. Heads have at most that many.
 inline constexpr int relative_others = 32;
 inline constexpr int relative_columns = tensor_rows + relative_others;
-inline constexpr int relative_ring = relative_columns + relative_others;  // Those of the next tile too.
+// Also has the columns that the next tile adds.
+inline constexpr int relative_ring = relative_columns + relative_others;
 inline constexpr int relative_ring_size = relative_ring * tile_stride<relative_depth>;
-// Columns of a warp's own rows, and those of 16 other rows. The strides are 8 more than a multiple of 16, so
-// that four rows of accumulators lie in different banks.
+// Columns of a warp's own rows, and those of 16 other rows. The strides are 8 more than a multiple of 16. So
+// four rows of accumulators lie in different banks.
 inline constexpr int own_columns = 16 + relative_others, other_columns = 16 + tensor_rows;
 inline constexpr int own_bias_stride = own_columns + 8, other_bias_stride = other_columns + 8;
 inline constexpr int own_biases_size = tensor_rows * own_bias_stride,
@@ -167,7 +168,7 @@ STW_DEVICE void store_own_biases(const TensorRelativeMemory& memory, int column,
 // has p. Two warps share a strip.
 template <DType dtype>
 STW_DEVICE void store_other_biases(const TensorRelativeMemory& memory, int column, const uint16_t* others) {
-  constexpr int groups = other_columns / 16;  // Of 8 columns, for each of the two warps.
+  constexpr int groups = other_columns / 16;  // Each of the two warps has so many groups of 8 columns.
   const int lane = lane_of_warp(), strip = row_of_warp() / 32 * 16,
             from = row_of_warp() / 16 % 2 * 8 * groups;
   const uint16_t* rows[groups];

@@ -179,6 +179,14 @@ class CommandTest(unittest.TestCase):
             return [json.loads(line) for line in file]
 
 
+def count_in(path, text):
+    """How often a text is in a file that a run writes: 0 while the run has not made it or moves it away."""
+    try:
+        return pathlib.Path(path).read_bytes().count(text)
+    except FileNotFoundError:
+        return 0
+
+
 def files_of(folder):
     """Every file below a folder with its content, to check that none changed."""
     return {

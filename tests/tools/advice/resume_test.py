@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 
-from support import STOWAGE
+from support import STOWAGE, count_in
 
 from .data_test import BERT_FILES, lines, table
 from .rows import (
@@ -362,7 +362,7 @@ class ResumeAdviceTest(AdviceTest):
         with subprocess.Popen(
             [STOWAGE, *words], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         ) as process:
-            while process.poll() is None and not (lines_of_run.exists() and lines_of_run.read_bytes()):
+            while process.poll() is None and not count_in(lines_of_run, b"\n"):
                 time.sleep(0.005)
             os.truncate(path, 100)
             error = process.stderr.read().decode()

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-from support import SMALL, STOWAGE, USAGE, CommandTest
+from support import SMALL, STOWAGE, USAGE, CommandTest, count_in
 
 EVERY = ["--eval-every", 5, "--schedule", "constant", "--warmup", 1]
 
@@ -109,9 +109,7 @@ class BestTest(CommandTest):
         )
         self.addCleanup(lambda: (process.poll() is None and process.kill(), process.communicate()))
         metrics = self.folder / "run/metrics.jsonl"
-        while process.poll() is None and not (
-            metrics.exists() and metrics.read_bytes().count(b"eval_loss") >= 3
-        ):
+        while process.poll() is None and count_in(metrics, b"eval_loss") < 3:
             time.sleep(0.002)
         process.send_signal(signal.SIGTERM)
         output = process.communicate(timeout=60)[0].decode()

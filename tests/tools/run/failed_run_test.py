@@ -10,7 +10,7 @@ import sys
 import time
 import unittest
 
-from support import DOES_NOT_FIT, FAILED, SMALL, STOWAGE, CommandTest, files_of
+from support import DOES_NOT_FIT, FAILED, SMALL, STOWAGE, CommandTest, count_in, files_of
 
 MANY = 1000000
 
@@ -33,7 +33,7 @@ class FailedRunTest(CommandTest):
         )
         path = self.folder / out / "metrics.jsonl"
         for _ in range(6000):
-            if process.poll() is not None or (path.exists() and path.read_bytes().count(b"\n") >= 3):
+            if process.poll() is not None or count_in(path, b"\n") >= 3:
                 return process
             time.sleep(0.005)
         self.fail("the run does not get on")

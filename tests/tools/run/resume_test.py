@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from support import FAILED, SMALL, STOWAGE, USAGE, CommandTest, files_of
+from support import FAILED, SMALL, STOWAGE, USAGE, CommandTest, count_in, files_of
 
 STEPS = 60
 
@@ -58,7 +58,7 @@ class ResumeTest(CommandTest):
         for _ in range(6000):
             if process.poll() is not None:
                 return
-            if path.exists() and path.read_bytes().count(b"\n") >= lines:
+            if count_in(path, b"\n") >= lines:
                 return
             time.sleep(0.005)
         self.fail("the run does not get on")

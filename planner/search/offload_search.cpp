@@ -13,6 +13,12 @@ static constexpr double tolerance = 0.002;
 // A layout with gaps takes more bytes than are alive at once. Very many Pareto points can have live bytes
 // between these two numbers. The search tries this many of them, evenly spread, and then bisects.
 static uint64_t points_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
+// If something is offloaded, a search tries so many successive Pareto points. If none of them fits, it skips
+// points: at first those of 1 / first_step of the bytes, then of twice as many each time. When a point fits, it
+// bisects the last step.
+static constexpr int successive_points = 6;
+static constexpr uint64_t first_step = 4096;
+static constexpr int halvings_of_step = 4;
 static int halvings(Effort effort) { return effort == Effort::full ? 6 : 4; }
 
 uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64_t samples,
@@ -199,10 +205,12 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t t
   uint64_t limit = arena_bytes;
   std::optional<uint64_t> bound;  // of the first Pareto point; no plan that fits is faster
   uint64_t first = 0, ahead = 0;  // `ahead`: how far the search has come from the first point
-  while (auto point = fastest_with_live_bytes(limit, to_beat, ahead)) {
+  uint64_t step = 0;              // how many live bytes less the next point has; 0: the next point
+  for (int failed = 1; auto point = fastest_with_live_bytes(limit, to_beat, ahead); ++failed) {
     if (!bound) bound = point->bound_picoseconds, first = point->picoseconds;
     ahead = point->picoseconds - first;
     if (sizes_.within(point->decisions, arena_bytes)) {
+      if (step > 0) improve(*point, arena_bytes, limit + step, ahead);
       // A tighter budget gets the plan with the fewest live bytes. That plan may use variants that no Pareto
       // point uses, and may be faster.
       if (offload_.any() && with_fewest_live_bytes().picoseconds < point->picoseconds &&
@@ -213,6 +221,9 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t t
     }
     limit = point->live_bytes - 1;
     if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, to_beat);
+    if (!offload_.any() || failed < successive_points) continue;
+    step = step == 0 ? arena_bytes / first_step : 2 * step;
+    limit -= std::min(limit, step);
   }
   // No Pareto point fits. The plan with the fewest live bytes remains. smallest() could return another plan
   // only if that plan needs fewer bytes than its live bytes as counted (see
@@ -222,6 +233,20 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t t
   if (last.picoseconds >= to_beat || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
   last.bound_picoseconds = bound.value_or(last.picoseconds);
   return last;
+}
+
+void OffloadSearch::improve(Candidate& best, uint64_t arena_bytes, uint64_t high, uint64_t ahead) {
+  uint64_t low = best.live_bytes + 1;
+  for (int n = 0; n < halvings_of_step && low <= high; ++n) {
+    const uint64_t limit = low + (high - low) / 2;
+    std::optional<Candidate> point = fastest_with_live_bytes(limit, best.picoseconds, ahead);
+    if (point && !sizes_.within(point->decisions, arena_bytes)) {
+      high = point->live_bytes - 1;
+      continue;
+    }
+    low = limit + 1;
+    if (point) best = std::move(*point);
+  }
 }
 
 std::optional<Candidate> OffloadSearch::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound,

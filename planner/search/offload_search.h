@@ -112,6 +112,8 @@ class OffloadSearch {
   int64_t limit_of(int64_t micro_batch, uint64_t arena_bytes);
   int64_t fixed_bytes(int64_t micro_batch) const;
   uint64_t fewest_live_bytes(int64_t micro_batch);
+  // Bisects between `best`, which fits, and `high` live bytes for a faster Pareto point that fits.
+  void improve(Candidate& best, uint64_t arena_bytes, uint64_t high, uint64_t ahead);
   // Bisects between the fewest live bytes and `high`. Returns the fastest of the tried Pareto points whose
   // arena fits.
   std::optional<Candidate> fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound,

@@ -121,7 +121,7 @@ Operand Emitter::define(int tensor, const RowRange& rows, Phase phase, int64_t e
 void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool accumulate, int64_t row_begin,
                        int64_t rows, bool keeps) {
   const Op& op = graph_.op(first);
-  const int64_t all = all_rows(op);
+  const int64_t of_sample = graph_.rows_of(op), all = rows_ > 0 ? rows_ : samples_ * of_sample;
   if (rows == 0) rows = all;
   const RowRange range{row_begin, rows, rows != all};
   const bool is_fused = count > 1 && graph_.op(first + 1).fused;
@@ -142,10 +142,11 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
   i.outputs = static_cast<int>(op.outputs.size());
   i.samples = samples_;
   i.rows = rows;
-  i.first_row = row_begin % graph_.rows_of(op);
+  i.first_row = row_begin % of_sample;
   i.first_element = first_element_;
   i.elements = elements_;
   i.stage = stage_;
+  const Extent extent{samples_, rows, threads_, elements_, rows != samples_ * of_sample};
   uint64_t bytes = 0;  // scratch memory
   for (int n = 0; n < count; ++n) {
     const Op& one = graph_.op(first + n);
@@ -158,8 +159,7 @@ void Emitter::emit_ops(int first, int count, int64_t element, Phase phase, bool 
     for (int t : one.outputs)
       program_.operands.push_back(
           t == passed_on && t >= 0 ? Operand{} : define(t, range, phase, element < 0 ? -1 : element + n));
-    bytes = size_add(bytes,
-                     row.workspace(graph_, one, extent_of(graph_, op, samples_, rows, threads_, elements_)));
+    bytes = size_add(bytes, row.workspace(graph_, one, extent));
   }
   if (bytes > 0) {
     Buffer b;

@@ -79,10 +79,11 @@ SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, co
       device_(device),
       graph_(source(numerics)),
       pricing_(graph_, device, request.threads),
+      traces_(like != nullptr ? like->traces_ : std::make_shared<TraceCache>()),
       segments_(like != nullptr && are_for_same_segments(like->request_, request) &&
                         have_same_micro_steps(like->graph_, graph_)
                     ? like->segments_
-                    : std::make_shared<SegmentChoices>(graph_, request, pricing_)),
+                    : std::make_shared<SegmentChoices>(graph_, request, pricing_, *traces_)),
       known_(known_heights(like, graph_)),
       like_(like) {
   micro_batches_ = micro_batches(request);

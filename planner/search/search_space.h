@@ -35,8 +35,8 @@ class SearchSpace {
  public:
   SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
               const DeviceProfile& device, Effort effort = Effort::full);
-  // Shares what is known with another space for the same batch and device: the heights of layouts and, if the
-  // micro-steps are the same, the variants of segments. That space and its request must live at least as long
+  // Shares what is known with another space for the same batch and device: the traces of segments, the heights
+  // of layouts and, if the micro-steps are the same, the variants of segments. That space and its request must live at least as long
   // as this one. Null: shares nothing.
   SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
               const DeviceProfile& device, Effort effort, const SearchSpace* like);
@@ -144,6 +144,7 @@ class SearchSpace {
   const DeviceProfile& device_;
   Graph graph_;
   Pricing pricing_;
+  std::shared_ptr<TraceCache> traces_;
   std::shared_ptr<SegmentChoices> segments_;
   std::shared_ptr<KnownHeights> known_;
   std::vector<int64_t> micro_batches_;   // ascending

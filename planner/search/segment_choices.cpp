@@ -45,7 +45,7 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
   if (!is_new) return entry->second;
   auto traced = traced_.find(key[0]);
   if (traced == traced_.end()) {
-    SegmentProfile profile(graph_, *arena, s, request_.threads, request_.recompute);
+    SegmentProfile profile(graph_, *arena, s, request_.threads, request_.recompute, cache_);
     traced = traced_.try_emplace(key[0], Traced{std::move(profile), {}, {}}).first;
     arenas_.push_back(arena);
   }

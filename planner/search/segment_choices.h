@@ -15,8 +15,9 @@ bool have_same_micro_steps(const Graph& a, const Graph& b);
 
 class SegmentChoices {
  public:
-  SegmentChoices(const Graph& graph, const Request& request, const Pricing& pricing)
-      : graph_(graph), request_(request), pricing_(pricing) {}
+  // `cache` must live at least as long.
+  SegmentChoices(const Graph& graph, const Request& request, const Pricing& pricing, TraceCache& cache)
+      : graph_(graph), request_(request), pricing_(pricing), cache_(cache) {}
 
   // The index of a segment's kind. Segments of one kind are equal, have the same tensors in host memory, and
   // have neighbours with the same tensors in host memory.
@@ -48,6 +49,7 @@ class SegmentChoices {
   const Graph& graph_;
   const Request& request_;
   const Pricing& pricing_;
+  TraceCache& cache_;
   std::map<std::array<Place, 3>, size_t> kinds_;  // key: the segment and its two neighbours
   // What does not depend on neighbours.
   struct Traced {

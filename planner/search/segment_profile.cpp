@@ -3,36 +3,16 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 #include <span>
 
 #include "planner/base/check_in.h"
-#include "planner/graph/fuse.h"
 #include "planner/program/micro_builder.h"
 
 namespace stw {
 
 namespace {
 
-constexpr size_t expected_ops = 128;
-
-// Gradients that later segments compute and that the backward ops of this segment read.
-std::vector<int> gradients_from_above(const Graph& graph, const Arena& arena, const Segment& segment) {
-  std::vector<int> list;
-  std::set<int> made;
-  for (int i = 0; i < segment.gradient_op_count; ++i) {
-    const Op& op = graph.gradient_ops[segment.first_gradient_op + i];
-    for (int t : op.inputs) {
-      if (t < 0 || made.count(t) || arena.of_tensor[t] >= 0 || arena.on_host(t)) continue;
-      if (graph.at(t).role == Role::input || graph.producer[t] >= 0) continue;
-      list.push_back(t);
-      made.insert(t);
-    }
-    for (int t : op.outputs)
-      if (t >= 0) made.insert(t);
-  }
-  return list;
-}
+constexpr size_t ops_of_a_head = 128;  // about as many
 
 int64_t aligned(uint64_t bytes, uint64_t alignment) {
   return static_cast<int64_t>(round_up(bytes, alignment));
@@ -53,36 +33,18 @@ NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t 
 }
 
 SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads,
-                               Recompute recompute)
-    : graph_(graph), arena_(arena), segment_(segment), threads_(threads) {
-  const Segment& s = graph.segments[segment];
-  if (s.kind != SegmentKind::block) {
-    traces_.push_back(trace(~0u, 1));
-    return;
-  }
-  const uint32_t all = (1u << s.saveable.size()) - 1;
-  for (uint32_t saved = all;; --saved) {
-    // Keeping everything is a choice too, even if `kept_with` forbids some of its tensors.
-    const bool is_choice = saved == s.choice_of(saved) || saved == all;
-    const bool allowed =
-        recompute == Recompute::choose ? is_choice : saved == (recompute == Recompute::none ? all : 0);
-    if (allowed) traces_.push_back(trace(saved, 1));
-    if (allowed && may_tile(graph, s, saved))
-      for (int tiles : {2, 3}) traces_.push_back(trace(saved, tiles));
-    if (saved == 0) break;
-  }
-}
-
-int SegmentProfile::size_index(const Size& size) {
-  const auto [entry, is_new] = size_index_.try_emplace(size, static_cast<int>(sizes_.size()));
-  if (is_new) sizes_.push_back(size);
-  return entry->second;
-}
+                               Recompute recompute, TraceCache& cache)
+    : graph_(graph),
+      arena_(arena),
+      segment_(segment),
+      threads_(threads),
+      traces_(cache.of(graph, arena, segment, threads, recompute)),
+      numbers_(graph, graph.segments[segment]) {}
 
 std::vector<SegmentProfile::Option> SegmentProfile::options(int64_t micro_batch) const {
   const int64_t rows = rows_in_tiles(graph_, graph_.segments[segment_]);
   std::vector<Option> list;
-  for (const Trace& t : traces_) {
+  for (const Trace& t : traces_->traces()) {
     if (t.tiles == 1) list.push_back({&t, 0});
     for (size_t k = 0; t.tiles > 1 && k < graph_.tile_rows.size(); ++k) {
       const int64_t tiles = tiling_of(micro_batch * rows, rows, graph_.tile_rows[k]).tiles();
@@ -91,87 +53,6 @@ std::vector<SegmentProfile::Option> SegmentProfile::options(int64_t micro_batch)
     }
   }
   return list;
-}
-
-SegmentProfile::Trace SegmentProfile::trace(uint32_t saved, int tiles) {
-  const Segment& s = graph_.segments[segment_];
-  const int input = s.input >= 0 ? s.input : graph_.inputs[Input::tokens];
-  Emitter e(graph_, arena_, threads_, 1, 0, expected_ops);
-  const bool overlap = arena_.offload.overlap;
-  MicroBuilder builder(graph_, e, true, overlap);
-  e.assume(input, Phase::forward);
-  e.watch(input);
-  // Other inputs that the segment may read; they are always alive, and OffloadSearch counts them.
-  std::vector<int> others;
-  for (int t : graph_.body_inputs())
-    if (t != graph_.inputs[Input::tokens]) others.push_back(t);
-  for (int t : others) e.input(t);
-  if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::forward, true), Phase::forward);
-  if (overlap) e.end_stage();
-  Trace t;
-  t.saved = saved, t.tiles = tiles;
-  t.forward_ops = e.instruction_count();
-  // Arbitrary numbers of rows, which only serve to distinguish the tiles in the emitted program. `at` uses
-  // the real numbers.
-  const int64_t all = rows_in_tiles(graph_, s), tile_rows = 3 * all, last_rows = 2 * all;
-  std::vector<Tile> cut{{0, tiles > 1 ? tile_rows : all}};
-  if (tiles > 2) cut.push_back({tile_rows, tile_rows});
-  if (tiles > 1) cut.push_back({(tiles - 1) * tile_rows, last_rows});
-  builder.forward(segment_, saved, cut);
-  if (overlap) e.end_stage();
-  e.watch(s.output);
-  for (int other : others) e.watch(other);
-  t.backward = e.instruction_count();
-  for (int gradient : gradients_from_above(graph_, arena_, s)) e.assume(gradient, Phase::backward);
-  if (overlap) builder.fetch(host_reads(graph_, arena_, segment_, Phase::backward, true), Phase::backward);
-  if (overlap) e.end_stage();
-  t.backward_ops = e.instruction_count();
-  t.unshared = unshared_weight_gradients(graph_, s, saved);
-  builder.backward(segment_, saved, cut);
-  for (int gradient : builder.pending()) e.hold(e.buffer_of(gradient));
-  const Program p = e.finish(0);
-  t.instructions = static_cast<int>(p.instructions.size());
-  const auto part_of = [&](const Instruction& i) {
-    return i.rows == graph_.rows_of(graph_.op(i.op)) ? Rows::all
-           : i.rows == last_rows                     ? Rows::last_tile
-                                                     : Rows::tile;
-  };
-  // Buffer -> first op and number of ops of its instruction.
-  std::map<int, std::pair<int, int>> workspace_of;
-  for (const Instruction& i : p.instructions) {
-    const bool is_recomputed = i.phase == Phase::recompute && !is_transfer(i.kind);
-    if (is_transfer(i.kind)) t.transfers.push_back(i.op);
-    const bool whole = part_of(i) == Rows::all;
-    for (int k = 0; k < i.ops && is_recomputed && (whole || i.rows == last_rows); ++k)
-      (whole ? t.recomputed : t.recomputed_tiles).push_back({i.op + k - s.first_op, k > 0});
-    if (i.workspace.buffer >= 0) workspace_of[i.workspace.buffer] = {i.op, i.ops};
-  }
-  for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
-    const Buffer& buffer = p.buffers[b];
-    if (std::find(e.watched().begin() + 2, e.watched().end(), b) != e.watched().end()) continue;
-    const bool is_output = b == e.watched()[1];
-    // The input is not counted here if an earlier segment keeps it. No earlier segment keeps an input that
-    // goes to host memory, or that no backward pass needs; then its memory is free for later buffers.
-    if (b == e.watched()[0] && !arena_.on_host(input) && (s.gradient_op_count > 0 || s.input < 0)) {
-      t.input_last = buffer.last;
-      continue;
-    }
-    const auto op = workspace_of.find(b);
-    const bool is_workspace = op != workspace_of.end();
-    const Rows part = is_workspace || is_inner(s.feed_forward, buffer.tensor)
-                          ? part_of(p.instructions[buffer.first])
-                          : Rows::all;
-    const auto [tensor_or_op, ops] = is_workspace ? op->second : std::pair{buffer.tensor, 0};
-    Life life{size_index({is_workspace, tensor_or_op, ops, part}), buffer.first, buffer.last};
-    if (is_output) life.last = std::max(life.last, t.backward - 1);
-    // The output stays for the backward pass of the next segment, unless that segment has none, or stores the
-    // output in host memory.
-    const bool stays =
-        is_output && !arena_.on_host(s.output) && graph_.segments[segment_ + 1].gradient_op_count > 0;
-    if (life.first < t.backward && (life.last >= t.backward || stays)) t.kept.push_back(life.size);
-    t.lives.push_back(life);
-  }
-  return t;
 }
 
 SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int64_t samples,
@@ -220,7 +101,8 @@ void SegmentProfile::set_times(OwnFigures::Times OwnFigures::*which, const std::
     const Trace& t = *options[n].trace;
     const int64_t tile_rows = options[n].tile_rows;
     OwnFigures::Times& time = list[n].*which;
-    for (const int op : t.unshared) time.backward = size_add(time.backward, unshared_price(op));
+    for (const int op : t.unshared)
+      time.backward = size_add(time.backward, unshared_price(numbers_.op(op)));
     for (const auto& [op, is_fused] : t.recomputed)
       time.backward = size_add(time.backward, (is_fused ? fused_prices : prices)[op]);
     if (tile_rows > 0) {
@@ -234,9 +116,10 @@ void SegmentProfile::set_times(OwnFigures::Times OwnFigures::*which, const std::
             time.backward, (is_fused ? tile.fused : tile.ops)[op + s.first_op - s.feed_forward.first_op]);
     }
     for (size_t k = 0; !arena_.offload.overlap && k < t.transfers.size(); ++k) {
-      const Op& copy = graph_.op(t.transfers[k]);
-      const bool from_before =
-          copy.kind == OpKind::fetch && graph_.at(copy.outputs[0]).role == Role::gradient;
+      const auto& [local, is_store] = t.transfers[k];
+      const int tensor = numbers_.tensor(local);
+      const Op& copy = graph_.op(is_store ? graph_.store_op(tensor) : graph_.fetch_op(tensor));
+      const bool from_before = !is_store && graph_.at(tensor).role == Role::gradient;
       if (accumulate || !from_before) time.backward = size_add(time.backward, pricing.op(copy, samples));
     }
   }
@@ -246,23 +129,25 @@ std::vector<int64_t> SegmentProfile::sizes_with(int64_t tile_rows, int64_t sampl
   const int64_t rows = rows_in_tiles(graph_, graph_.segments[segment_]);
   const Tiling tiling = tiling_of(samples * rows, rows, tile_rows);
   std::vector<int64_t> sizes;
-  sizes.reserve(sizes_.size());
-  for (const Size& size : sizes_) {
+  sizes.reserve(traces_->sizes().size());
+  for (const Size& size : traces_->sizes()) {
     // With more samples, the last tile may have fewer rows.
     if (figures == Figures::least && size.rows == Rows::last_tile) {
       sizes.push_back(0);
       continue;
     }
     const int64_t n = size.rows == Rows::all ? 0 : size.rows == Rows::tile ? tiling.rows : tiling.last_rows();
-    uint64_t bytes = size.is_workspace ? 0
-                     : n == 0 || n == samples * rows
-                         ? graph_.at(size.tensor_or_op).bytes(samples)
-                         : size_mul(graph_.at(size.tensor_or_op).row_bytes(), static_cast<uint64_t>(n));
-    for (int op = size.tensor_or_op; op < size.tensor_or_op + size.ops; ++op)
-      bytes = size_add(bytes,
-                       op_row(graph_.op(op).kind)
-                           .workspace(graph_, graph_.op(op),
-                                      extent_of(graph_, graph_.op(size.tensor_or_op), samples, n, threads_)));
+    uint64_t bytes = 0;
+    if (size.is_workspace) {
+      const int first = numbers_.op(size.tensor_or_op);
+      const Extent extent = extent_of(graph_, graph_.op(first), samples, n, threads_);
+      for (int op = first; op < first + size.ops; ++op)
+        bytes = size_add(bytes, op_row(graph_.op(op).kind).workspace(graph_, graph_.op(op), extent));
+    } else {
+      const Tensor& t = graph_.at(numbers_.tensor(size.tensor_or_op));
+      bytes = n == 0 || n == samples * rows ? t.bytes(samples)
+                                            : size_mul(t.row_bytes(), static_cast<uint64_t>(n));
+    }
     sizes.push_back(aligned(bytes, arena_.alignment));
   }
   return sizes;
@@ -288,7 +173,7 @@ void SegmentProfile::set_bytes(const std::vector<Option>& options, int64_t sampl
     OwnFigures& own = list[n];
     own.saved = t.saved;
     own.tile_rows = options[n].tile_rows;
-    for (int size : t.kept) own.kept += sizes[size];
+    for (uint16_t size : t.kept) own.kept += sizes[size];
     change.assign(static_cast<size_t>(t.instructions) + 1, 0);
     for (const Life& life : t.lives) {
       const int64_t bytes = sizes[life.size];
@@ -439,7 +324,7 @@ void drop_dominated(std::vector<OwnFigures>& list) {
 
 Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t chunks) {
   const Segment& s = graph.segments.back();
-  Emitter e(graph, arena, threads, samples, 0, expected_ops);
+  Emitter e(graph, arena, threads, samples, 0, ops_of_a_head);
   MicroBuilder builder(graph, e, true);
   e.assume(s.input, Phase::forward);
   e.watch(s.input);

@@ -1,21 +1,15 @@
 // The memory and time of a segment for each of its variants, without building a whole program.
 //
-// For every save-set, the code that emits programs (MicroBuilder) emits the segment once, alone. A trace
-// records the lifetimes of the buffers. Their bytes depend on the number of samples, so another micro-batch
-// needs new sums, but no new trace.
-//
-// A save-set that keeps nothing of the feed-forward part is also emitted in two tiles, and in three. Three
-// tiles represent any larger number, because no tile between the first and the last needs more than the
-// second. (The last tile of a sample may have fewer rows. It then needs no more memory, because no op's
-// scratch memory shrinks with more rows.)
+// The traces of the segment (segment_traces.h) hold the lifetimes of its buffers. Their bytes depend on the
+// number of samples, so another micro-batch needs new sums, but no new trace.
 #pragma once
 #include <algorithm>
-#include <compare>
-#include <map>
+#include <memory>
 #include <vector>
 
 #include "planner/plan/plan.h"
 #include "planner/search/pricing.h"
+#include "planner/search/segment_traces.h"
 
 namespace stw {
 
@@ -69,7 +63,8 @@ void drop_dominated(std::vector<OwnFigures>& list);
 
 class SegmentProfile {
  public:
-  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute);
+  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute,
+                 TraceCache& cache);
   std::vector<OwnFigures> own_figures(const MicroSteps& steps, const Pricing& pricing) const;
   // The variants that own_figures and the copies of neighbours give, in the same order. `picoseconds` is the
   // time that recompute, tiles and copies add to a step.
@@ -84,41 +79,10 @@ class SegmentProfile {
                                       const NeighbourCopies& copies = {}) const;
 
  private:
-  enum class Rows : uint8_t { all, tile, last_tile };
-  // Determines the bytes of a buffer. A buffer holds a tensor, or is the scratch memory of an instruction. It
-  // covers all rows or those of a tile.
-  struct Size {
-    bool is_workspace;
-    // The tensor, or the instruction's first op. `ops`: the number of the instruction's ops; 0 for a tensor.
-    int tensor_or_op, ops;
-    Rows rows;
-    auto operator<=>(const Size&) const = default;
-  };
-  // A buffer's first and last instruction. `size`: index in sizes_.
-  struct Life {
-    int size, first, last;
-  };
-  struct Trace {
-    uint32_t saved = 0;
-    int tiles = 1;            // 3 stands for 3 or more
-    std::vector<Life> lives;  // of all buffers except the input's
-    std::vector<int> kept;    // indices in sizes_ of buffers that live until the backward pass
-    // `op` is counted from the segment's first op. `is_fused`: the kernel of the op before computes this one
-    // too.
-    struct RecomputedOp {
-      int op;
-      bool is_fused;
-    };
-    std::vector<RecomputedOp> recomputed;        // ops that are recomputed over all rows
-    std::vector<RecomputedOp> recomputed_tiles;  // ops that are recomputed tile by tile
-    std::vector<int> unshared;                   // unshared_weight_gradients
-    std::vector<int> transfers;                  // the segment's own fetches and stores, as ops
-    int instructions = 0, backward = 0;          // `backward`: the first instruction of the backward pass
-    // For each pass, the first instruction after its fetches. These fetches run while a neighbour computes.
-    int forward_ops = 0, backward_ops = 0;
-    int input_last = 0;  // the last instruction that needs the input's buffer
-  };
-  Trace trace(uint32_t saved, int tiles);
+  using Rows = SegmentTraces::Rows;
+  using Size = SegmentTraces::Size;
+  using Life = SegmentTraces::Life;
+  using Trace = SegmentTraces::Trace;
   // The variants of a micro-batch.
   struct Option {
     const Trace* trace;
@@ -137,7 +101,7 @@ class SegmentProfile {
   // Sets the times of all micro-steps but the last.
   void set_times(const std::vector<Option>& options, int64_t samples, Figures figures, const Pricing& pricing,
                  std::vector<OwnFigures>& list) const;
-  // Bytes of all sizes_.
+  // Bytes of all sizes of the traces.
   std::vector<int64_t> sizes_with(int64_t tile_rows, int64_t samples, Figures figures) const;
   // Variants with the bytes of `own`, the copies of neighbours, and no time.
   std::vector<Variant> bytes_with(const std::vector<OwnFigures>& own, int64_t samples,
@@ -153,15 +117,13 @@ class SegmentProfile {
   Stage forward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies) const;
   Stage backward_stage(const Pricing& pricing, int64_t samples, const NeighbourCopies& copies,
                        bool accumulate) const;
-  int size_index(const Size& size);
 
   const Graph& graph_;
   const Arena& arena_;
   size_t segment_;
   int threads_;
-  std::vector<Trace> traces_;
-  std::vector<Size> sizes_;  // distinct
-  std::map<Size, int> size_index_;
+  std::shared_ptr<const SegmentTraces> traces_;
+  LocalNumbers numbers_;
 };
 
 // The variant of the head at a micro-batch and a number of loss chunks. Sets bytes only.

@@ -85,6 +85,7 @@ TEST(MicroBatchOrder, FindsWhatAllMicroBatchesHave) {
 // No variant at a micro-batch beats all variants of a range that contains it.
 TEST(SegmentProfile, FiguresOfARangeAreLowerBounds) {
   std::mt19937 random(5);
+  TraceCache cache;
   for (uint32_t seed = 0; seed < 60; ++seed) {
     const Drawn model = draw(seed);
     const Graph& g = model.graph;
@@ -97,7 +98,7 @@ TEST(SegmentProfile, FiguresOfARangeAreLowerBounds) {
         range.fewest + static_cast<int64_t>(random() % static_cast<uint64_t>(batch - range.fewest + 1));
     for (size_t s = 0; s + 1 < g.segments.size(); ++s) {
       const Segment& segment = g.segments[s];
-      const SegmentProfile profile(g, arena, s, model.request.threads, Recompute::choose);
+      const SegmentProfile profile(g, arena, s, model.request.threads, Recompute::choose, cache);
       const NeighbourCopies copies = neighbour_copies(g, arena, s);
       const std::vector<Variant> least =
           profile.least_variants(profile.least_figures(range, pricing), range, batch, pricing, copies);
@@ -123,6 +124,7 @@ TEST(SegmentProfile, FiguresOfARangeAreLowerBounds) {
 // With any copies of neighbours, the choices that stay give the same variants as all choices.
 TEST(SegmentProfile, DroppedChoicesAreBeaten) {
   std::mt19937 random(8);
+  TraceCache cache;
   int64_t before = 0, after = 0;
   for (uint32_t seed = 0; seed < 60; seed += 2) {
     const Drawn model = draw(seed);
@@ -131,7 +133,7 @@ TEST(SegmentProfile, DroppedChoicesAreBeaten) {
     const MicroSteps steps = MicroSteps::of(model.request.global_batch, 1 + model.request.global_batch / 3);
     const Arena arena = make_arena(g, model.device->alignment, some_offload(g, random, true));
     for (size_t s = 0; s + 1 < g.segments.size(); ++s) {
-      const SegmentProfile profile(g, arena, s, model.request.threads, Recompute::choose);
+      const SegmentProfile profile(g, arena, s, model.request.threads, Recompute::choose, cache);
       const std::vector<OwnFigures> all = profile.own_figures(steps, pricing);
       std::vector<OwnFigures> best = all;
       drop_dominated(best);
@@ -162,7 +164,8 @@ TEST(OffloadBound, NoPlanIsFaster) {
     const Drawn model = draw(seed);
     const Graph& g = model.graph;
     const Pricing pricing(g, *model.device, model.request.threads);
-    SegmentChoices segments(g, model.request, pricing);
+    TraceCache cache;
+    SegmentChoices segments(g, model.request, pricing, cache);
     std::vector<int64_t> micro_batches;
     for (int64_t m = 1; m <= model.request.global_batch; ++m) micro_batches.push_back(m);
     const SearchContext context{g, model.request, *model.device, pricing, segments, micro_batches};

@@ -31,12 +31,12 @@ Offload random_offload(const Graph& g, std::mt19937& random, bool overlap) {
 }
 
 // Live bytes, as the search adds them up, for any save-sets in any order.
-uint64_t predicted(const Graph& g, const Decisions& d, int threads, uint64_t alignment) {
+uint64_t predicted(const Graph& g, const Decisions& d, int threads, uint64_t alignment, TraceCache& cache) {
   const Arena arena = make_arena(g, alignment, d.offload);
   const Pricing pricing(g, *find_device("cpu"), threads);
   int64_t kept = 0, peak = INT64_MIN;
   for (size_t s = 0; s + 1 < g.segments.size(); ++s) {
-    const SegmentProfile profile(g, arena, s, threads, Recompute::choose);
+    const SegmentProfile profile(g, arena, s, threads, Recompute::choose, cache);
     const MicroSteps steps = MicroSteps::of(d.micro_batch, d.micro_batch);
     for (const Variant& v : profile.variants(profile.own_figures(steps, pricing), steps, pricing,
                                              neighbour_copies(g, arena, s))) {
@@ -69,6 +69,7 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
 #else
   constexpr int rounds = 12;
 #endif
+  TraceCache cache;  // of all graphs: segments of different graphs share traces only if that is right
   for (const Graph& g : graphs)
     for (int round = 0; round < rounds; ++round) {
       Decisions d = random_decisions(g, random, 9);
@@ -78,7 +79,7 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
       const Program p = build_micro(g, make_arena(g, alignment, d.offload), d, d.micro_batch, threads, true);
       std::string parts;
       for (int n : d.offload.parts) parts += " " + std::to_string(n);
-      ASSERT_EQ(predicted(g, d, threads, alignment), live_bound(p, alignment))
+      ASSERT_EQ(predicted(g, d, threads, alignment, cache), live_bound(p, alignment))
           << g.architecture << parts << (d.offload.overlap ? " overlapped" : "");
     }
 }
@@ -99,7 +100,8 @@ TEST(SegmentProfile, FetchesThatNoOpReadsEndBeforeNeighboursCopies) {
   d.offload.overlap = true;
   constexpr int gpu = 0;  // threads: with 0, scratch memory is small
   const Program p = build_micro(g, make_arena(g, 256, d.offload), d, 1, gpu, true);
-  EXPECT_EQ(predicted(g, d, gpu, 256), live_bound(p, 256));
+  TraceCache cache;
+  EXPECT_EQ(predicted(g, d, gpu, 256, cache), live_bound(p, 256));
 }
 
 TEST(SegmentClass, BlocksThatAreAlikeAreOneClass) {
@@ -221,7 +223,8 @@ TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
     std::vector<int64_t> micro_batches;
     for (int64_t m = request.fused_update ? request.global_batch : 1; m <= request.global_batch; ++m)
       micro_batches.push_back(m);
-    SegmentChoices segments(g, request, pricing);
+    TraceCache cache;
+    SegmentChoices segments(g, request, pricing, cache);
     OffloadSearch search({g, request, device, pricing, segments, micro_batches}, offload);
     const Candidate smallest = *search.smallest();
     // Happens only if a gap of the layout makes the arena of the plan with the fewest live bytes larger.
@@ -354,7 +357,8 @@ TEST(SearchSpace, OfManyChoicesTheSmallestBudgetWorksToo) {
     request.host_bytes = size_limit;
     const Graph graph = source({});
     const Pricing pricing(graph, *find_device(device), request.threads);
-    SegmentChoices choices(graph, request, pricing);
+    TraceCache cache;
+    SegmentChoices choices(graph, request, pricing, cache);
     Offload offload;
     offload.parts.fill(graph.blocks());
     offload.overlap = find_device(device)->cuda;

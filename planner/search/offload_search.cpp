@@ -14,8 +14,8 @@ static constexpr double tolerance = 0.002;
 // between these two numbers. The search tries this many of them, evenly spread, and then bisects.
 static uint64_t points_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
 // If something is offloaded, a search tries so many successive Pareto points. If none of them fits, it skips
-// points: at first those of 1 / first_step of the bytes, then of twice as many each time. When a point fits, it
-// bisects the last step.
+// points: at first those of 1 / first_step of the bytes, then of twice as many each time. When a point fits,
+// it bisects the last step.
 static constexpr int successive_points = 6;
 static constexpr uint64_t first_step = 4096;
 static constexpr int halvings_of_step = 4;

@@ -35,9 +35,9 @@ class SearchSpace {
  public:
   SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
               const DeviceProfile& device, Effort effort = Effort::full);
-  // Shares what is known with another space for the same batch and device: the traces of segments, the heights
-  // of layouts and, if the micro-steps are the same, the variants of segments. That space and its request must live at least as long
-  // as this one. Null: shares nothing.
+  // Shares what is known with another space for the same batch and device: the traces of segments, the
+  // heights of layouts and, if the micro-steps are the same, the variants of segments. That space and its
+  // request must live at least as long as this one. Null: shares nothing.
   SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
               const DeviceProfile& device, Effort effort, const SearchSpace* like);
 

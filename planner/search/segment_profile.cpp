@@ -101,8 +101,7 @@ void SegmentProfile::set_times(OwnFigures::Times OwnFigures::*which, const std::
     const Trace& t = *options[n].trace;
     const int64_t tile_rows = options[n].tile_rows;
     OwnFigures::Times& time = list[n].*which;
-    for (const int op : t.unshared)
-      time.backward = size_add(time.backward, unshared_price(numbers_.op(op)));
+    for (const int op : t.unshared) time.backward = size_add(time.backward, unshared_price(numbers_.op(op)));
     for (const auto& [op, is_fused] : t.recomputed)
       time.backward = size_add(time.backward, (is_fused ? fused_prices : prices)[op]);
     if (tile_rows > 0) {

@@ -63,22 +63,19 @@ class TraceKey {
 
  private:
   void add(int64_t number) { numbers_.push_back(number); }
-  int first_gradient_op() const {
-    return static_cast<int>(graph_.ops.size()) + segment_.first_gradient_op;
-  }
+  int first_gradient_op() const { return static_cast<int>(graph_.ops.size()) + segment_.first_gradient_op; }
 
   void add_segment(size_t index) {
-    for (int64_t x : {segment_.op_count, segment_.gradient_op_count, local_.of_tensor(segment_.input),
-                      local_.of_tensor(segment_.output), int{arena_.offload.overlap},
-                      int{graph_.segments[index + 1].gradient_op_count > 0},
-                      static_cast<int>(segment_.saveable.size())})
+    for (int64_t x :
+         {segment_.op_count, segment_.gradient_op_count, local_.of_tensor(segment_.input),
+          local_.of_tensor(segment_.output), int{arena_.offload.overlap},
+          int{graph_.segments[index + 1].gradient_op_count > 0}, static_cast<int>(segment_.saveable.size())})
       add(x);
     for (int op : segment_.saveable) add(local_.of_op(op));
     for (int with : segment_.kept_with) add(with);
     const FeedForward& part = segment_.feed_forward;
-    for (int64_t x :
-         {part.first_op - segment_.first_op, part.op_count,
-          part.first_gradient_op - segment_.first_gradient_op, part.gradient_op_count})
+    for (int64_t x : {part.first_op - segment_.first_op, part.op_count,
+                      part.first_gradient_op - segment_.first_gradient_op, part.gradient_op_count})
       add(part.exists() ? x : 0);
     for (const auto* list : {&part.inner, &part.inner_gradients}) {
       add(static_cast<int64_t>(list->size()));
@@ -110,10 +107,11 @@ class TraceKey {
     const Tensor& t = graph_.at(tensor);
     const int producer = graph_.producer[tensor];
     const bool is_own = producer >= segment_.first_op && producer < segment_.first_op + segment_.op_count;
-    for (int64_t x :
-         {static_cast<int64_t>(t.role), int64_t{t.per_sample}, int64_t{t.chunked},
-          int64_t{arena_.on_host(tensor)}, int64_t{arena_.of_tensor[tensor] >= 0},
-          int64_t{is_own ? local_.of_op(producer) : producer < 0 ? -1 : -2}})
+    for (int64_t x : {static_cast<int64_t>(t.role), int64_t{t.per_sample}, int64_t{t.chunked},
+                      int64_t{arena_.on_host(tensor)}, int64_t{arena_.of_tensor[tensor] >= 0},
+                      int64_t{is_own         ? local_.of_op(producer)
+                              : producer < 0 ? -1
+                                             : -2}})
       add(x);
     // An output takes the memory of an input only if both have the same bytes.
     add_equal(static_cast<int64_t>(t.bytes(1)));

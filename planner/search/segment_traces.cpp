@@ -40,8 +40,8 @@ struct TraceRows {
       : all(rows_in_tiles(graph, segment)), tile(3 * all), last_tile(2 * all) {}
 };
 
-// What the traces of a block depend on, as a list of numbers. The blocks of two graphs with equal lists have
-// the same traces.
+// Lists everything that the traces of a block depend on, as numbers. Blocks with equal lists have the same
+// traces, also in two graphs.
 class TraceKey {
  public:
   TraceKey(const Graph& graph, const Arena& arena, size_t segment, int threads)

@@ -82,7 +82,7 @@ class SegmentTraces {
   const std::vector<Size>& sizes() const { return sizes_; }  // distinct
 
  private:
-  // What all traces read.
+  // The graph, and the lists that are the same for all traces of the segment.
   struct Source {
     Source(const Graph& graph, const Arena& arena, size_t segment, int threads);
     const Graph& graph;

@@ -45,8 +45,11 @@ MUTATIONS = [
         "labels counted before the shift",
         "src/data/batch.cpp",
         [
-            ("labels_.data ? goes_on :", "labels_.data ? is_there :"),
-            ("at = i + shift();", "at = goes_on ? i + shift() : i;"),
+            ("shift_ == 0 ? i < end : goes_on;", "goes_on || i < end;"),
+            (
+                "is_of_target ? i + shift_ : i,",
+                "is_of_target && i + shift_ < length(sample) ? i + shift_ : i,",
+            ),
         ],
         API_TESTS,
         "*Labels*",
@@ -60,8 +63,8 @@ MUTATIONS = [
     ),
     (
         "labels of tokens shifted as a language model's",
-        "src/data/batch.h",
-        [("labels_.data && !are_of_tokens_ ? 1", "labels_.data ? 1")],
+        "src/data/batch.cpp",
+        [("task.has_labels_of_tokens() || task.hides_tokens ? 0 : 1", "task.hides_tokens ? 0 : 1")],
         API_TESTS,
         "TokenLabels.OfABatch*",
     ),
@@ -129,7 +132,7 @@ MUTATIONS = [
     (
         "values of the row before",
         "src/data/dataset.cpp",
-        [("rows.values + row * label_count_;", "rows.values + (row > 0 ? row - 1 : 0) * label_count_;")],
+        [(".data() + row * label_count_;", ".data() + (row > 0 ? row - 1 : 0) * label_count_;")],
         SOURCE_TESTS,
         "Values.EvaluationAgreesWithTheOutputsOfEveryDocument",
     ),

@@ -129,6 +129,18 @@ int64_t Graph::rows_of(const Op& op) const {
   return sequence;  // an op that works on parameters
 }
 
+int64_t Graph::size_of(Dimension dimension) const {
+  switch (dimension) {
+    case Dimension::none: break;
+    case Dimension::tokens: return sequence;
+    case Dimension::logit_rows: return texts > 0 ? texts : sequence;
+    case Dimension::labels: return head.labels();
+    case Dimension::vocabulary: return vocabulary;
+    case Dimension::token_types: return token_types;
+  }
+  return 0;
+}
+
 const Op& Graph::op(int index) const {
   size_t i = static_cast<size_t>(index);
   for (const std::vector<Op>* list : {&ops, &gradient_ops, &update_ops, &evaluate_ops, &generate_ops,
@@ -145,8 +157,8 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   graph_.sequence = sequence;
   graph_.vocabulary = graph_.head.outputs = vocabulary;
   graph_.compute = compute;
-  add_input(Input::tokens);
-  add_input(Input::targets);
+  for (const Input input : each_input)
+    if (input_row(input).demand == InputDemand::always) add_input(input);
   Tensor state;
   state.name = "step_state";
   state.role = Role::state;
@@ -155,7 +167,8 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
   graph_.tensors.push_back(std::move(state));
   graph_.state = static_cast<int>(graph_.tensors.size()) - 1;
   // These tensors always exist, so that the indices of tensors do not depend on which inputs a graph needs.
-  for (const Input input : {Input::positions, Input::weights, Input::reference}) create_input(input);
+  for (const Input input : each_input)
+    if (input_row(input).demand == InputDemand::request) create_input(input);
   graph_.token_weights = activation("token_weights", sequence, {sequence}, Format::f32);
   graph_.preference = inputs.preference;
   texts_ = inputs.texts;
@@ -165,18 +178,22 @@ GraphBuilder::GraphBuilder(std::string architecture, int64_t sequence, int64_t v
 }
 
 void GraphBuilder::create_input(Input input) {
-  const bool is_of_texts = graph_.texts > 0 && (input_row(input).of_loss || input == Input::text_rows);
-  const int64_t rows = is_of_texts ? graph_.texts : graph_.sequence;
   Tensor t;
   t.name = input_row(input).name;
   t.role = Role::input;
-  t.format = input_row(input).is_float ? Format::f32 : Format::i32;
-  t.shape = {rows};
-  if (input_row(input).of_labels) t.shape = {rows, graph_.head.labels()};
+  t.format = input_row(input).format;
   t.per_sample = true;
-  t.rows = rows;
   graph_.tensors.push_back(std::move(t));
   input_tensors_[input] = static_cast<int>(graph_.tensors.size()) - 1;
+  shape_input(input);
+}
+
+void GraphBuilder::shape_input(Input input) {
+  Tensor& t = graph_.tensors[input_tensors_[input]];
+  t.rows = graph_.size_of(input_row(input).rows);
+  t.shape = {t.rows};
+  for (const Dimension dimension : input_row(input).shape)
+    if (dimension != Dimension::none) t.shape.dims[t.shape.rank++] = graph_.size_of(dimension);
 }
 
 int GraphBuilder::add_input(Input which) {
@@ -435,9 +452,8 @@ int GraphBuilder::take_text_rows(int x, const char* name) {
   const bool is_limited = texts_ > 0 && texts_ < graph_.sequence;
   if (is_limited && graph_.texts == 0) {
     graph_.texts = texts_;
-    for (size_t k = 0; k < input_count; ++k)
-      if (const int t = input_tensors_.of[k]; t >= 0 && input_rows[k].of_loss)
-        graph_.tensors[t].shape = {texts_}, graph_.tensors[t].rows = texts_;
+    for (const Input input : each_input)
+      if (input_tensors_[input] >= 0) shape_input(input);
     following();  // adds the positions, which say where texts begin
   }
   // The tensors exist without a limit too, so that the indices of parameters do not depend on it.

@@ -178,8 +178,7 @@ struct Graph {
   int store_op(int tensor) const { return fetch_op(tensor) + 1; }
   bool owns_bytes(int tensor) const { return at(tensor).role == Role::parameter && at(tensor).tied_to < 0; }
   size_t loss_ops() const { return head.row().counts_hits ? 3 : 2; }  // at the end of evaluate_ops
-  // How many numbers an input has for each row of a sample.
-  int64_t input_width(Input input) const { return input_row(input).of_labels ? head.labels() : 1; }
+  int64_t size_of(Dimension dimension) const;
   int blocks() const;
   std::string segment_name(int segment) const;  // "block 3", "head"; empty for -1
   bool has_adapters() const;  // low-rank adapters (adapters.h); then nothing else is trained
@@ -267,6 +266,7 @@ class GraphBuilder {
   int64_t features(int tensor) const { return graph_.features(tensor); }
 
   // Inputs in addition to tokens and targets. Each call adds its input to the graph and returns its tensor.
+  int add_input(Input input);  // any input of the table; the next calls also set what their inputs depend on
   int token_types(int64_t count);
   int tokens() const { return graph_.inputs[Input::tokens]; }
   int64_t sequence() const { return graph_.sequence; }
@@ -314,7 +314,7 @@ class GraphBuilder {
   void value_loss(int logits);
   void span_loss(int logits);
   void create_input(Input input);  // creates the input's tensor
-  int add_input(Input input);      // adds the input to the graph; returns its tensor
+  void shape_input(Input input);   // gives the tensor the shape that the table of inputs says
   // `inputs`, and the positions in documents if samples hold documents.
   std::vector<int> with_positions(std::vector<int> inputs) const;
   // Adds an op, with one output for each name. Returns the first output, or after an error the first input.

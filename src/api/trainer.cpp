@@ -172,21 +172,24 @@ Result<Schedule> schedule_of(const stw_run_options& o, const Trainer& trainer) {
   return s;
 }
 
-// Without `to_learn` the batch is only evaluated: it has no weights, reference or pairs.
+// Without `to_learn` the batch is only evaluated: it has no pairs, and none of the inputs that a request adds
+// for the loss.
 Result<Batch> read_batch(const stw_batch& b, const Trainer& t, bool to_learn) {
   const Graph& g = t.graph();
   InputIndices inputs = g.inputs;
-  if (!to_learn) inputs[Input::weights] = inputs[Input::reference] = -1;
-  return Batch::read(b.names, b.tensors, b.count,
-                     {static_cast<int64_t>(t.global_batch()), t.sequence(), g.vocabulary, g.head.labels(),
-                      g.token_types, inputs, to_learn ? g.preference : Preference::none, g.head.task});
+  for (const Input input : each_input)
+    if (!to_learn && input_row(input).of_loss && input_row(input).demand == InputDemand::request)
+      inputs[input] = -1;
+  return Batch::read(
+      b.names, b.tensors, b.count,
+      {g, static_cast<int64_t>(t.global_batch()), inputs, to_learn ? g.preference : Preference::none});
 }
 
 // The batch as a SampleSource. It captures two words, so that std::function does not allocate. `batch` must
 // outlive it.
-auto samples_of(const Batch& batch, int64_t sequence) {
-  return [&batch, sequence](uint64_t sample, const SampleRows& rows) -> Status {
-    batch.copy(static_cast<int64_t>(sample), sequence, rows);
+auto samples_of(const Batch& batch) {
+  return [&batch](uint64_t sample, const SampleRows& rows) -> Status {
+    batch.copy(static_cast<int64_t>(sample), rows);
     return ok();
   };
 }
@@ -244,7 +247,7 @@ stw_status stw_trainer_step(stw_trainer* trainer, const stw_batch* batch, stw_er
     Trainer& t = *trainer->trainer;
     auto read = read_batch(b, t, true);
     STW_API_TRY(read);
-    const auto source = samples_of(*read, t.sequence());
+    const auto source = samples_of(*read);
     auto result = t.step(source, static_cast<uint64_t>(read->samples()), b.learning_rate);
     STW_API_TRY(result);
     trainer->last = *result;
@@ -399,7 +402,7 @@ stw_status stw_trainer_log_probabilities(stw_trainer* trainer, const stw_batch* 
       return api::fail(error, Error{Code::bad_argument, "log_probabilities: expected a capacity of " +
                                                             std::to_string(samples * tokens) + ", found " +
                                                             std::to_string(capacity)});
-    const auto source = samples_of(*read, t.sequence());
+    const auto source = samples_of(*read);
     std::vector<float> all(samples * tokens);  // `out` is written completely or not at all
     auto status = t.log_probabilities(source, samples, [&](uint64_t sample, const float* losses) -> Status {
       read->put_log_probabilities(losses, all.data() + sample * tokens);

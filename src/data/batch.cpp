@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "kernels/contract/kernels.h"
 #include "src/base/values.h"
@@ -13,296 +15,288 @@ namespace stw {
 
 namespace {
 
-Error wrong(const std::string& name, const std::string& what) {
-  return {Code::bad_argument, "batch: " + name + ": " + what};
+Error outside(const char* name, int64_t sample, int64_t token, int32_t id, const std::string& of) {
+  return wrong_tensor(name, "sample " + std::to_string(sample) +
+                                (token < 0 ? "" : ", token " + std::to_string(token)) + ": id " +
+                                std::to_string(id) + " is outside of the " + of);
 }
 
-// `labels`: the columns of a matrix (samples, labels); 0 for a matrix (samples, tokens) or a vector.
-template <class T>
-Result<HostMatrix<T>> view(const std::string& name, const DLManagedTensorVersioned* managed,
-                           const BatchLimits& limits, int dimensions, int64_t labels = 0) {
-  constexpr bool is_float = std::is_same_v<T, float>;
-  if (!managed) return wrong(name, "the tensor is NULL");
-  if (managed->version.major != DLPACK_MAJOR_VERSION)
-    return wrong(name, "expected DLPack version 1, found " + std::to_string(managed->version.major));
-  const DLTensor& t = managed->dl_tensor;
-  if (t.device.device_type != kDLCPU && t.device.device_type != kDLCUDAHost)
-    return wrong(name, "expected host memory");
-  if (t.dtype.code != (is_float ? kDLFloat : kDLInt) || t.dtype.bits != 32 || t.dtype.lanes != 1)
-    return wrong(name, is_float ? "expected float32" : "expected int32");
-  if (t.ndim != dimensions)
-    return wrong(name, std::string(labels > 0        ? "expected two dimensions (samples, labels)"
-                                   : dimensions == 2 ? "expected two dimensions (samples, tokens)"
-                                                     : "expected one dimension (samples)") +
-                           ", found " + std::to_string(t.ndim));
-  if (!t.shape) return wrong(name, "the shape is NULL");
-  HostMatrix<T> m;
-  m.samples = t.shape[0];
-  if (dimensions == 2) m.tokens = t.shape[1];
-  if (labels > 0 && (m.samples < 1 || m.samples > limits.samples || m.tokens != labels))
-    return wrong(name, "expected (1 to " + std::to_string(limits.samples) + ", " + std::to_string(labels) +
-                           "), found (" + std::to_string(m.samples) + ", " + std::to_string(m.tokens) + ")");
-  if (labels == 0 &&
-      (m.samples < 1 || m.samples > limits.samples || m.tokens < 1 || m.tokens > limits.sequence)) {
-    const bool rows = dimensions == 2;
-    return wrong(name, "expected (1 to " + std::to_string(limits.samples) +
-                           (rows ? ", 1 to " + std::to_string(limits.sequence) : "") + "), found (" +
-                           std::to_string(m.samples) + (rows ? ", " + std::to_string(m.tokens) : "") + ")");
-  }
-  if (!t.data) return wrong(name, "the data is NULL");
-  m.data = reinterpret_cast<const T*>(static_cast<const char*>(t.data) + t.byte_offset);
-  if (reinterpret_cast<uintptr_t>(m.data) % alignof(T) != 0)
-    return wrong(name, "expected data aligned to 4 bytes");
-  m.sample_stride = t.strides ? t.strides[0] : m.tokens;
-  m.token_stride = t.strides && dimensions == 2 ? t.strides[1] : 1;
-  return m;
+// For `outside`.
+std::string range_text(Dimension of, const Graph& graph) {
+  const std::string size = std::to_string(graph.size_of(of));
+  return of == Dimension::vocabulary ? "vocabulary of " + size : size + " " + words_of(of);
+}
+
+// The inputs that a batch has under their names.
+bool is_named(Input input) { return input_row(input).source == InputSource::sample; }
+
+// All names that a batch may have: integers first.
+std::string known_names() {
+  std::vector<std::string> names;
+  for (const Format format : {Format::i32, Format::f32})
+    for (const Input input : each_input) {
+      if (!is_named(input) || input_row(input).format != format) continue;
+      names.push_back(input_row(input).name);
+      if (input == Input::targets) names.insert(names.end(), {"labels", "lengths"});
+    }
+  std::string text;
+  for (size_t k = 0; k < names.size(); ++k)
+    text += (k == 0 ? "" : k + 1 < names.size() ? ", " : " and ") + names[k];
+  return text;
 }
 
 }  // namespace
 
 Status Batch::check_lengths() const {
   if (!lengths_.data) return ok();
-  if (lengths_.samples != tokens_.samples)
-    return wrong("lengths", "expected one for each of " + std::to_string(tokens_.samples) +
-                                " samples, found " + std::to_string(lengths_.samples));
-  for (int64_t s = 0; s < lengths_.samples; ++s)
-    if (lengths_.at(s) < 0 || lengths_.at(s) > tokens_.tokens)
-      return wrong("lengths", "sample " + std::to_string(s) + ": expected 0 to " +
-                                  std::to_string(tokens_.tokens) + ", found " +
-                                  std::to_string(lengths_.at(s)));
+  if (lengths_.samples() != samples())
+    return wrong_tensor("lengths", "expected one for each of " + std::to_string(samples()) +
+                                       " samples, found " + std::to_string(lengths_.samples()));
+  for (int64_t s = 0; s < samples(); ++s)
+    if (length(s) < 0 || length(s) > tokens())
+      return wrong_tensor("lengths", "sample " + std::to_string(s) + ": expected 0 to " +
+                                         std::to_string(tokens()) + ", found " + std::to_string(length(s)));
   return ok();
 }
 
-template <class T>
-Status Batch::check_shape(const char* name, const HostMatrix<T>& m) const {
-  if (m.samples == tokens_.samples && m.tokens == tokens_.tokens) return ok();
+int64_t Batch::rows_of(Input input, int64_t sample) const {
+  return input_row(input).written_rows() == Dimension::tokens ? length(sample) : of(input).columns();
+}
+
+Status Batch::check_shape(const char* name, const HostTensor& tensor, Dimension rows) const {
+  if (tensor.samples() == samples() && (rows != Dimension::tokens || tensor.columns() == tokens()))
+    return ok();
   return Error{Code::bad_argument, std::string("batch: tokens and ") + name + " have different shapes"};
 }
 
-static Error outside(const char* name, int64_t sample, int64_t token, int32_t id, const std::string& of) {
-  return wrong(name, "sample " + std::to_string(sample) +
-                         (token < 0 ? "" : ", token " + std::to_string(token)) + ": id " +
-                         std::to_string(id) + " is outside of the " + of);
+// Checks what the table of inputs says about the input.
+Status Batch::check_input(Input input, const Graph& graph) const {
+  if (!of(input).data || !is_named(input)) return ok();
+  STW_TRY(check_shape(input_row(input).name, of(input), input_row(input).written_rows()));
+  return of(input).format == Format::f32 ? check_numbers<float>(input, graph)
+                                         : check_numbers<int32_t>(input, graph);
 }
 
-Status Batch::check_tokens(int64_t vocabulary) const {
-  for (int64_t s = 0; s < tokens_.samples; ++s)
-    for (int64_t i = 0; i < length(s); ++i)
-      if (const int32_t id = tokens_.at(s, i); id < 0 || id >= vocabulary)
-        return outside("tokens", s, i, id, "vocabulary of " + std::to_string(vocabulary));
+template <class T>
+Status Batch::check_numbers(Input input, const Graph& graph) const {
+  const InputRow& row = input_row(input);
+  const int64_t end = graph.size_of(row.below);
+  for (int64_t s = 0; s < samples(); ++s)
+    for (int64_t i = 0; i < rows_of(input, s); ++i) {
+      std::optional<T> bad;
+      of(input).for_elements<T>(2, s, i, [&](T x) {
+        if constexpr (std::is_same_v<T, float>) {
+          if (!std::isfinite(x)) bad = x;
+        } else if (row.below != Dimension::none && (x < 0 || x >= end)) {
+          bad = x;
+        }
+      });
+      if (!bad) continue;
+      if constexpr (std::is_same_v<T, float>)
+        return wrong_tensor(row.name, "sample " + std::to_string(s) + ", token " + std::to_string(i) +
+                                          ": expected a finite number");
+      else return outside(row.name, s, i, *bad, range_text(row.below, graph));
+    }
   return ok();
 }
 
-Status Batch::check_targets(const char* name, const HostMatrix<int32_t>& m, const BatchLimits& limits) const {
-  if (!m.data) return ok();
-  STW_TRY(check_shape(name, m));
-  const int64_t end = limits.labels > 0 ? limits.labels : limits.vocabulary;
-  for (int64_t s = 0; s < m.samples; ++s)
+Status Batch::check_targets(const char* name, const HostTensor& tensor, const Graph& graph) const {
+  if (!tensor.data) return ok();
+  STW_TRY(check_shape(name, tensor, Dimension::tokens));
+  const Dimension below = graph.head.labels() > 0 ? Dimension::labels : Dimension::vocabulary;
+  const int64_t end = graph.size_of(below);
+  for (int64_t s = 0; s < samples(); ++s)
     for (int64_t i = 0; i < length(s); ++i)
-      if (const int32_t id = m.at(s, i); id != kernels::ignored_target && (id < 0 || id >= end))
-        return outside(
-            name, s, i, id,
-            limits.labels > 0 ? std::to_string(end) + " labels" : "vocabulary of " + std::to_string(end));
+      if (const auto id = tensor.at<int32_t>(s, i); id != kernels::ignored_target && (id < 0 || id >= end))
+        return outside(name, s, i, id, range_text(below, graph));
   return ok();
 }
 
 Status Batch::check_classes(int64_t labels) const {
   if (!classes_.data) return ok();
-  if (classes_.samples != tokens_.samples)
-    return wrong("labels", "expected one for each of " + std::to_string(tokens_.samples) +
-                               " samples, found " + std::to_string(classes_.samples));
-  for (int64_t s = 0; s < classes_.samples; ++s)
-    if (const int32_t id = classes_.at(s); id != kernels::ignored_target && (id < 0 || id >= labels))
+  if (classes_.samples() != samples())
+    return wrong_tensor("labels", "expected one for each of " + std::to_string(samples()) +
+                                      " samples, found " + std::to_string(classes_.samples()));
+  for (int64_t s = 0; s < samples(); ++s)
+    if (const auto id = classes_.at<int32_t>(s); id != kernels::ignored_target && (id < 0 || id >= labels))
       return outside("labels", s, -1, id, std::to_string(labels) + " labels");
   return ok();
 }
 
 // The row of a sample without values begins with a NaN.
 Status Batch::check_values(Task task) const {
-  if (!values_.data) return ok();
-  if (values_.samples != tokens_.samples)
-    return wrong("labels", "expected a row for each of " + std::to_string(tokens_.samples) +
-                               " samples, found " + std::to_string(values_.samples));
-  for (int64_t s = 0; s < values_.samples; ++s)
-    for (int64_t i = 0; i < values_.tokens && !std::isnan(values_.at(s)); ++i)
-      if (const float x = values_.at(s, i); !is_value(task, x))
-        return wrong("labels", "sample " + std::to_string(s) + ", label " + std::to_string(i) +
-                                   ": expected " + values_of(task) + ", found " + std::to_string(x));
+  const HostTensor& values = of(Input::values);
+  if (!values.data) return ok();
+  if (values.samples() != samples())
+    return wrong_tensor("labels", "expected a row for each of " + std::to_string(samples()) +
+                                      " samples, found " + std::to_string(values.samples()));
+  for (int64_t s = 0; s < samples(); ++s)
+    for (int64_t i = 0; i < values.columns() && !std::isnan(values.at<float>(s)); ++i)
+      if (const auto x = values.at<float>(s, i); !is_value(task, x))
+        return wrong_tensor("labels", "sample " + std::to_string(s) + ", label " + std::to_string(i) +
+                                          ": expected " + values_of(task) + ", found " + std::to_string(x));
   return task == Task::spans ? check_spans() : ok();
 }
 
 // An answer lies within the first document of its sample.
 Status Batch::check_spans() const {
-  for (int64_t s = 0; s < values_.samples; ++s) {
-    if (std::isnan(values_.at(s))) continue;
+  const HostTensor &values = of(Input::values), &positions = of(Input::positions);
+  for (int64_t s = 0; s < samples(); ++s) {
+    if (std::isnan(values.at<float>(s))) continue;
     int64_t tokens = std::min<int64_t>(length(s), 1);
-    while (tokens < length(s) && !(positions_.data && positions_.at(s, tokens) == 0)) ++tokens;
-    const float answer[] = {values_.at(s, 0), values_.at(s, 1)};
+    while (tokens < length(s) && !(positions.data && positions.at<int32_t>(s, tokens) == 0)) ++tokens;
+    const float answer[] = {values.at<float>(s, 0), values.at<float>(s, 1)};
     if (!is_span(answer, static_cast<uint64_t>(tokens)))
-      return wrong("labels", "sample " + std::to_string(s) + ": expected an answer within its " +
-                                 std::to_string(tokens) + " tokens, found one from token " +
-                                 std::to_string(static_cast<int64_t>(answer[0])) + " to token " +
-                                 std::to_string(static_cast<int64_t>(answer[1])));
+      return wrong_tensor("labels", "sample " + std::to_string(s) + ": expected an answer within its " +
+                                        std::to_string(tokens) + " tokens, found one from token " +
+                                        std::to_string(static_cast<int64_t>(answer[0])) + " to token " +
+                                        std::to_string(static_cast<int64_t>(answer[1])));
   }
   return ok();
 }
 
 // Positions within a document count up: 0, 1, 2, …
 Status Batch::check_positions() const {
-  if (!positions_.data) return ok();
-  STW_TRY(check_shape("positions", positions_));
-  for (int64_t s = 0; s < positions_.samples; ++s)
+  const HostTensor& positions = of(Input::positions);
+  if (!positions.data) return ok();
+  for (int64_t s = 0; s < samples(); ++s)
     for (int64_t i = 0; i < length(s); ++i) {
-      const int32_t p = positions_.at(s, i);
-      const int64_t next = i == 0 ? 0 : int64_t{positions_.at(s, i - 1)} + 1;
+      const auto p = positions.at<int32_t>(s, i);
+      const int64_t next = i == 0 ? 0 : int64_t{positions.at<int32_t>(s, i - 1)} + 1;
       if (p != 0 && p != next)
-        return wrong("positions", "sample " + std::to_string(s) + ", token " + std::to_string(i) +
-                                      ": expected 0" + (next > 0 ? " or " + std::to_string(next) : "") +
-                                      ", found " + std::to_string(p));
+        return wrong_tensor("positions", "sample " + std::to_string(s) + ", token " + std::to_string(i) +
+                                             ": expected 0" +
+                                             (next > 0 ? " or " + std::to_string(next) : "") + ", found " +
+                                             std::to_string(p));
     }
-  return ok();
-}
-
-Status Batch::check_finite(const char* name, const HostMatrix<float>& m) const {
-  if (!m.data) return ok();
-  STW_TRY(check_shape(name, m));
-  for (int64_t s = 0; s < m.samples; ++s)
-    for (int64_t i = 0; i < length(s); ++i)
-      if (!std::isfinite(m.at(s, i)))
-        return wrong(name, "sample " + std::to_string(s) + ", token " + std::to_string(i) +
-                               ": expected a finite number");
-  return ok();
-}
-
-Status Batch::check_token_types(int64_t types) const {
-  if (!token_types_.data) return ok();
-  STW_TRY(check_shape("token_types", token_types_));
-  for (int64_t s = 0; s < token_types_.samples; ++s)
-    for (int64_t i = 0; i < length(s); ++i)
-      if (const int32_t type = token_types_.at(s, i); type < 0 || type >= types)
-        return outside("token_types", s, i, type, std::to_string(types) + " types of tokens");
   return ok();
 }
 
 Status Batch::check_pairs(Preference preference) const {
   if (preference == Preference::none) return ok();
   const auto missing = [&](const char* name, const char* why) {
-    return wrong(name,
-                 std::string("it is missing; the plan is for a preference (") + name_of(preference) + why);
+    return wrong_tensor(
+        name, std::string("it is missing; the plan is for a preference (") + name_of(preference) + why);
   };
-  if (!positions_.data) return missing("positions", "), whose pairs are documents of a sample");
-  if (has_reference(preference) && !reference_.data) return missing("reference", ") against one");
+  if (!of(Input::positions).data) return missing("positions", "), whose pairs are documents of a sample");
+  if (has_reference(preference) && !of(Input::reference).data) return missing("reference", ") against one");
   return ok();
+}
+
+// Labels of documents with several numbers are an input of that kind. One label of a document is a class, and
+// labels of tokens are targets.
+Status Batch::take_labels(const DLManagedTensorVersioned* tensor, const BatchLimits& limits) {
+  const Graph& graph = limits.graph;
+  HostShape shape(limits.samples);
+  for (const Input input : each_input) {
+    const InputRow& row = input_row(input);
+    if (row.source != InputSource::labels || limits.inputs[input] < 0) continue;
+    for (const Dimension dimension : row.shape) shape.add(dimension, graph);
+    return put_tensor("labels", tensor, row.format, shape, of(input));
+  }
+  if (graph.head.labels() > 0 && graph.head.row().has_targets_of_texts())
+    return put_tensor("labels", tensor, Format::i32, shape, classes_);
+  return put_tensor("labels", tensor, Format::i32, shape.add(Dimension::tokens, graph), labels_);
+}
+
+Status Batch::take(const std::string& name, const DLManagedTensorVersioned* tensor,
+                   const BatchLimits& limits) {
+  const Graph& graph = limits.graph;
+  if (graph.head.row().has_values() && name == "targets")
+    return wrong_tensor(name, std::string("the model's task is ") + graph.head.row().name +
+                                  ": expected labels (samples, labels) of float32");
+  if (name == "labels") return take_labels(tensor, limits);
+  if (name == "lengths") return put_tensor(name, tensor, Format::i32, HostShape(limits.samples), lengths_);
+  for (const Input input : each_input) {
+    const InputRow& row = input_row(input);
+    if (!is_named(input) || name != row.name) continue;
+    if (limits.inputs[input] < 0)
+      return Error{Code::unsupported, "batch: " + name +
+                                          (row.demand == InputDemand::request
+                                               ? ": the plan has no such input; ask for it when planning"
+                                               : std::string(": the model has no ") + words_of(row.below))};
+    HostShape shape(limits.samples);
+    shape.add(row.written_rows(), graph);
+    for (const Dimension dimension : row.shape) shape.add(dimension, graph);
+    return put_tensor(name, tensor, row.format, shape, of(input));
+  }
+  return Error{Code::bad_argument, "batch: unknown tensor \"" + name + "\"; there are " + known_names()};
 }
 
 Result<Batch> Batch::read(const char* const* names, const DLManagedTensorVersioned* const* tensors,
                           uint32_t count, const BatchLimits& limits) {
   Batch batch;
   if (count > 0 && (!names || !tensors)) return Error{Code::bad_argument, "batch: names or tensors is NULL"};
-  const bool classifies = limits.labels > 0 && task_row(limits.task).has_targets_of_texts(),
-             has_values = task_row(limits.task).has_values();
-  batch.are_of_tokens_ = task_row(limits.task).has_labels_of_tokens();
-  const struct {
-    const char* name;
-    HostMatrix<int32_t>* matrix;
-    int dimensions;
-  } known[] = {{"tokens", &batch.tokens_, 2},
-               {"targets", &batch.targets_, 2},
-               {"labels", classifies ? &batch.classes_ : &batch.labels_, classifies ? 1 : 2},
-               {"lengths", &batch.lengths_, 1},
-               {"positions", &batch.positions_, 2},
-               {"token_types", &batch.token_types_, 2}};
-  for (uint32_t i = 0; i < count; ++i) {
-    const std::string name = names[i] ? names[i] : "";
-    for (const Input optional : {Input::positions, Input::weights, Input::reference, Input::token_types})
-      if (name == input_row(optional).name && limits.inputs[optional] < 0)
-        return Error{Code::unsupported, "batch: " + name +
-                                            (optional == Input::token_types
-                                                 ? ": the model has no types of tokens"
-                                                 : ": the plan has no such input; ask for it when planning")};
-    bool found = false;
-    if (has_values && name == "targets")
-      return wrong(name, std::string("the model's task is ") + task_row(limits.task).name +
-                             ": expected labels (samples, labels) of float32");
-    if (has_values && name == "labels") {
-      if (batch.values_.data) return wrong(name, "the name appears twice");
-      STW_ASSIGN(matrix, view<float>(name, tensors[i], limits, 2, limits.labels));
-      batch.values_ = matrix;
-      continue;
-    }
-    for (const auto& [known_name, to] :
-         {std::pair{"weights", &batch.weights_}, {"reference", &batch.reference_}}) {
-      if (name != known_name) continue;
-      found = true;
-      if (to->data) return wrong(name, "the name appears twice");
-      STW_ASSIGN(matrix, view<float>(name, tensors[i], limits, 2));
-      *to = matrix;
-    }
-    for (const auto& k : known) {
-      if (name != k.name) continue;
-      found = true;
-      if (k.matrix->data) return wrong(name, "the name appears twice");
-      STW_ASSIGN(matrix, view<int32_t>(name, tensors[i], limits, k.dimensions));
-      *k.matrix = matrix;
-    }
-    if (!found)
-      return Error{Code::bad_argument, "batch: unknown tensor \"" + name +
-                                           "\"; there are tokens, targets, labels, lengths, positions, "
-                                           "token_types, weights and reference"};
-  }
-  if (!batch.tokens_.data) return wrong("tokens", "it is missing");
-  const bool has_labels = batch.labels_.data || batch.classes_.data || batch.values_.data;
-  if (has_values && !has_labels) return wrong("labels", "it is missing");
-  if (!batch.targets_.data && !has_labels) return wrong("targets", "it is missing; give targets or labels");
-  if (batch.targets_.data && has_labels) return wrong("labels", "expected targets or labels, found both");
-  STW_TRY(batch.check_lengths());
-  STW_TRY(batch.check_tokens(limits.vocabulary));
-  STW_TRY(batch.check_targets("targets", batch.targets_, limits));
-  STW_TRY(batch.check_targets("labels", batch.labels_, limits));
-  STW_TRY(batch.check_classes(limits.labels));
-  STW_TRY(batch.check_positions());
-  STW_TRY(batch.check_values(limits.task));
-  STW_TRY(batch.check_finite("weights", batch.weights_));
-  STW_TRY(batch.check_finite("reference", batch.reference_));
-  STW_TRY(batch.check_token_types(limits.token_types));
-  STW_TRY(batch.check_pairs(limits.preference));
-  if (task_row(limits.task).hides_tokens && batch.labels_.data)
-    batch.targets_ = std::exchange(batch.labels_, {});
+  for (uint32_t i = 0; i < count; ++i) STW_TRY(batch.take(names[i] ? names[i] : "", tensors[i], limits));
+  STW_TRY(batch.check(limits));
+  const TaskRow& task = limits.graph.head.row();
+  if (!batch.labels_.data) return batch;
+  batch.shift_ = task.has_labels_of_tokens() || task.hides_tokens ? 0 : 1;
+  batch.of(Input::targets) = std::exchange(batch.labels_, {});
   return batch;
 }
 
-void Batch::put_log_probabilities(const float* losses, float* out) const {
-  for (int64_t i = 0; i < tokens_.tokens; ++i) out[i] = i < shift() ? 0 : 0 - losses[i - shift()];
+Status Batch::check(const BatchLimits& limits) const {
+  const Graph& graph = limits.graph;
+  const HostTensor &targets = of(Input::targets), &values = of(Input::values);
+  if (!of(Input::tokens).data) return wrong_tensor("tokens", "it is missing");
+  const bool has_labels = labels_.data || classes_.data || values.data;
+  if (graph.head.row().has_values() && !has_labels) return wrong_tensor("labels", "it is missing");
+  if (!targets.data && !has_labels) return wrong_tensor("targets", "it is missing; give targets or labels");
+  if (targets.data && has_labels) return wrong_tensor("labels", "expected targets or labels, found both");
+  STW_TRY(check_lengths());
+  for (const Input input : each_input) STW_TRY(check_input(input, graph));
+  STW_TRY(check_targets("targets", targets, graph));
+  STW_TRY(check_targets("labels", labels_, graph));
+  STW_TRY(check_classes(graph.head.labels()));
+  STW_TRY(check_positions());
+  STW_TRY(check_values(graph.head.task));
+  return check_pairs(limits.preference);
 }
 
-void Batch::copy(int64_t sample, int64_t sequence, const SampleRows& rows) const {
+void Batch::put_log_probabilities(const float* losses, float* out) const {
+  for (int64_t i = 0; i < tokens(); ++i) out[i] = i < shift_ ? 0 : 0 - losses[i - shift_];
+}
+
+bool Batch::has_target(int64_t sample, int64_t i, TargetRow row) const {
+  const HostTensor &targets = of(Input::targets), &positions = of(Input::positions),
+                   &values = of(Input::values);
   const int64_t end = length(sample);
-  const HostMatrix<int32_t>& targets = targets_.data ? targets_ : labels_;
-  for (int64_t i = 0; i < sequence; ++i) {
-    const bool is_there = i < end,
-               goes_on = i + 1 < end && !(positions_.data && positions_.at(sample, i + 1) == 0);
-    const bool is_labelled = rows.target_row == TargetRow::first ? i == 0 && is_there : i + 1 == end;
-    const bool has_value = !(values_.data && std::isnan(values_.at(sample)));
-    const bool has_target = targets_.data || (labels_.data && shift() == 0) ? is_there
-                            : labels_.data                                  ? goes_on
-                                                                            : is_labelled && has_value;
-    const int64_t at = i + shift();  // labels and their weights are shifted together
-    rows.tokens[i] = is_there ? tokens_.at(sample, i) : 0;
-    rows.targets[i] = !has_target    ? kernels::ignored_target
-                      : targets.data ? targets.at(sample, at)
-                      : values_.data ? 0
-                                     : classes_.at(sample);
-    for (int64_t label = 0; has_target && label < values_.tokens && values_.data; ++label)
-      rows.values[i * rows.value_count + label] = values_.at(sample, label);
-    if (weights_.data && has_target) rows.weights[i] = weights_.at(sample, at);
-    if (reference_.data && has_target) rows.reference[i] = reference_.at(sample, at);
-    // Padding rows are documents of their own.
-    if (rows.positions)
-      rows.positions[i] = !is_there         ? 0
-                          : positions_.data ? positions_.at(sample, i)
-                                            : static_cast<int32_t>(i);
-    if (token_types_.data) rows.token_types[i] = is_there ? token_types_.at(sample, i) : 0;
+  const bool goes_on = i + 1 < end && !(positions.data && positions.at<int32_t>(sample, i + 1) == 0);
+  if (targets.data) return shift_ == 0 ? i < end : goes_on;
+  if (values.data && std::isnan(values.at<float>(sample))) return false;
+  return row == TargetRow::first ? i == 0 && end > 0 : i + 1 == end;
+}
+
+// A row with a target takes the numbers of that target.
+template <class T>
+void Batch::copy_input(Input input, int64_t sample, const SampleRows& rows) const {
+  const HostTensor& from = of(input);
+  const SampleInput& to = rows[input];
+  if (!from.data || !to.data) return;
+  const std::span<T> numbers = to.numbers<T>();
+  const bool is_of_target = input_row(input).rows == Dimension::logit_rows;
+  const int dimensions = is_named(input) ? 2 : 1;
+  for (int64_t i = 0; i < to.rows; ++i) {
+    if (is_of_target ? !has_target(sample, i, rows.target_row) : i >= rows_of(input, sample)) continue;
+    T* out = numbers.data() + i * to.width;
+    from.for_elements<T>(dimensions, sample, is_of_target ? i + shift_ : i, [&](T x) { *out++ = x; });
   }
+}
+
+void Batch::copy(int64_t sample, const SampleRows& rows) const {
+  for (const Input input : each_input) {
+    if (input_row(input).format == Format::f32) copy_input<float>(input, sample, rows);
+    else copy_input<int32_t>(input, sample, rows);
+  }
+  // Padding rows are documents of their own.
+  const auto targets = rows.integers(Input::targets), positions = rows.integers(Input::positions);
+  for (auto i = static_cast<size_t>(length(sample)); i < positions.size(); ++i) positions[i] = 0;
+  if (of(Input::targets).data) return;
+  // A document's label is a class, or numbers, which a target of 0 announces.
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (has_target(sample, static_cast<int64_t>(i), rows.target_row))
+      targets[i] = classes_.data ? classes_.at<int32_t>(sample) : 0;
 }
 
 }  // namespace stw

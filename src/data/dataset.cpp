@@ -287,10 +287,10 @@ Status Dataset::check_spans(const std::vector<uint64_t>& begins, int64_t sequenc
 }
 
 Status Dataset::put_label(uint64_t document, int64_t row, const SampleRows& rows) const {
-  rows.targets[row] = labels_[document];
+  rows.integers(Input::targets)[row] = labels_[document];
   if (!values_ || labels_[document] == kernels::ignored_target) return ok();
   const auto width = static_cast<uint64_t>(label_count_);
-  float* const out = rows.values + row * label_count_;
+  float* const out = rows.floats(Input::values).data() + row * label_count_;
   STW_TRY(values_->read(document * width * sizeof(float), out, width * sizeof(float)));
   if (std::all_of(out, out + width, [&](float x) { return is_value(task_, x); })) return ok();
   return corrupt(values_->path(), "it has changed since it was opened");
@@ -424,39 +424,48 @@ uint64_t Dataset::evaluation_mask(uint64_t start) {
   return key_of_mask(evaluation_seed, {static_cast<uint32_t>(start), 0, static_cast<uint32_t>(start >> 32)});
 }
 
-void Dataset::hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mask_key) const {
+void Dataset::hide_tokens(const SampleRows& rows, uint64_t mask_key) const {
+  const auto tokens = rows.integers(Input::tokens), targets = rows.integers(Input::targets),
+             positions = rows.integers(Input::positions);
   const auto end_of = [](double share) { return static_cast<uint64_t>(share * draws_of_word); };
   const uint64_t hidden_end = end_of(masking_.rate), mask_end = end_of(0.8), random_end = end_of(0.9);
   // is_hidden: the draw for the previous token, or for its word, chose to hide it. may_go_on: the previous
   // token may be hidden, so that a token that continues a word belongs to the same word.
   bool is_hidden = false, may_go_on = false;
-  for (int64_t i = 0; i < sequence; ++i) {
-    const uint8_t kind = masking_.kinds[rows.tokens[i]];
-    const bool begins_document = i == 0 || (rows.positions && rows.positions[i] == 0),
-               may_be_hidden = rows.targets[i] != kernels::ignored_target && !(kind & token_special);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const uint8_t kind = masking_.kinds[tokens[i]];
+    const bool begins_document = i == 0 || (!positions.empty() && positions[i] == 0),
+               may_be_hidden = targets[i] != kernels::ignored_target && !(kind & token_special);
     const auto draws = philox(mask_key, {static_cast<uint32_t>(i), 0, mask_stream + 1, 0});
     const bool is_same_word = masking_.whole_words && kind & token_continues && may_go_on && !begins_document;
     if (!is_same_word) is_hidden = draws[0] < hidden_end;
     may_go_on = may_be_hidden;
     if (!may_be_hidden || !is_hidden) {
-      rows.targets[i] = kernels::ignored_target;
+      targets[i] = kernels::ignored_target;
       continue;
     }
-    if (draws[1] < mask_end) rows.tokens[i] = static_cast<int32_t>(masking_.token);
+    if (draws[1] < mask_end) tokens[i] = static_cast<int32_t>(masking_.token);
     else if (draws[1] < random_end)
-      rows.tokens[i] =
+      tokens[i] =
           ordinary_[scale_to_range(draws[2] | static_cast<uint64_t>(draws[3]) << 32, ordinary_.size())];
   }
+}
+
+// Writes what a mark says about a token, besides its target.
+static void put_mark(const SampleRows& rows, int64_t i, uint8_t mark, int32_t position) {
+  const auto positions = rows.integers(Input::positions), token_types = rows.integers(Input::token_types);
+  if (!positions.empty()) positions[i] = position;
+  if (!token_types.empty()) token_types[i] = (mark & mark_second) != 0;
 }
 
 // Sets the targets of marked tokens of the window to the tokens themselves: they may be hidden.
 Status Dataset::apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence,
                                    const SampleRows& rows) const {
   const int64_t in_window = window_tokens(range, start);
+  const auto tokens = rows.integers(Input::tokens), targets = rows.integers(Input::targets);
   return for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
-    if (rows.positions) rows.positions[i] = position;
-    if (rows.token_types) rows.token_types[i] = (mark & mark_second) != 0;
-    rows.targets[i] = i < in_window && mark & mark_target ? rows.tokens[i] : kernels::ignored_target;
+    put_mark(rows, i, mark, position);
+    targets[i] = i < in_window && mark & mark_target ? tokens[i] : kernels::ignored_target;
   });
 }
 
@@ -554,7 +563,6 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
                                          std::to_string(start)};
   const int64_t in_window = std::min(window_tokens(range, start), sequence);
   const bool at_first = rows.target_row == TargetRow::first;
-  std::fill_n(rows.targets, sequence, kernels::ignored_target);
   int64_t begin = 0;  // of the current document
   uint64_t document = window->document;
   const uint64_t documents = range.moved.empty() ? labels_.size() : range.moved.size(),
@@ -565,8 +573,7 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
       put = put_label(range.number_in_file(document++), at_first ? begin : i - 1, rows);
       begin = i;
     }
-    if (rows.positions) rows.positions[i] = position;
-    if (rows.token_types) rows.token_types[i] = (mark & mark_second) != 0;
+    put_mark(rows, i, mark, position);
   }));
   STW_TRY(put);
   if (document >= end) return corrupt(marks_->path(), "it has changed since it was opened");
@@ -576,8 +583,7 @@ Status Dataset::apply_labels(const Range& range, uint64_t start, int64_t sequenc
 Status Dataset::apply_token_labels(const Range& range, uint64_t start, int64_t sequence,
                                    const SampleRows& rows) const {
   const int64_t in_window = std::min(window_tokens(range, start), sequence);
-  std::fill_n(rows.targets, sequence, kernels::ignored_target);
-  int32_t* out = rows.targets;
+  int32_t* out = rows.integers(Input::targets).data();
   STW_TRY(read_around(range, start, static_cast<uint64_t>(in_window), [&](uint64_t first, uint64_t now) {
     return in_chunks<uint32_t>(
         *token_labels_, first, now, [&](uint64_t, std::span<const uint32_t> chunk) -> Status {
@@ -589,26 +595,26 @@ Status Dataset::apply_token_labels(const Range& range, uint64_t start, int64_t s
           return ok();
         });
   }));
-  return for_marks(range, start, sequence, [&](int64_t i, uint8_t mark, int32_t position) {
-    if (rows.positions) rows.positions[i] = position;
-    if (rows.token_types) rows.token_types[i] = (mark & mark_second) != 0;
-  });
+  return for_marks(range, start, sequence,
+                   [&](int64_t i, uint8_t mark, int32_t position) { put_mark(rows, i, mark, position); });
 }
 
-Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets,
-                            int32_t* positions) const {
+Status Dataset::apply_marks(const Range& range, uint64_t start, int64_t sequence,
+                            const SampleRows& rows) const {
   const int64_t in_window = window_tokens(range, start);
+  const auto targets = rows.integers(Input::targets);
   return for_marks(range, start, sequence + 1, [&](int64_t i, uint8_t mark, int32_t position) {
-    if (positions && i < sequence) positions[i] = position;
+    if (i < sequence) put_mark(rows, i, mark, position);
     if (i > 0 && (mark & mark_begin || i >= in_window || !(mark & mark_target)))
       targets[i - 1] = kernels::ignored_target;
   });
 }
 
-Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows,
-                     uint64_t mask_key) const {
+Status Dataset::read(Part part, uint64_t start, const SampleRows& rows, uint64_t mask_key) const {
   const Range& range = part_of(part);
-  int32_t *const tokens = rows.tokens, *const targets = rows.targets, *const positions = rows.positions;
+  const auto tokens = rows.integers(Input::tokens), targets = rows.integers(Input::targets),
+             positions = rows.integers(Input::positions);
+  const int64_t sequence = rows[Input::tokens].rows;
   const auto length = static_cast<uint64_t>(sequence);
   const bool may_be_short = sequential_ && part == Part::evaluation;
   if (sequence < 1 || (marks_ || may_be_short ? start >= range.count
@@ -624,13 +630,15 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
       return ok();
     });
   };
-  STW_TRY(read_into(start, length, tokens));
-  std::copy(tokens + 1, tokens + sequence, targets);
-  STW_TRY(read_into((start + length) % range.count, 1, targets + sequence - 1));
-  if (token_labels_) return apply_token_labels(range, start, sequence, rows);
-  if (label_count_ > 0) return apply_labels(range, start, sequence, rows);
-  if (reference_ && rows.reference) {
-    float* out = rows.reference;
+  STW_TRY(read_into(start, length, tokens.data()));
+  if (label_count_ > 0) {
+    std::fill(targets.begin(), targets.end(), kernels::ignored_target);
+    return token_labels_ ? apply_token_labels(range, start, sequence, rows)
+                         : apply_labels(range, start, sequence, rows);
+  }
+  std::copy(tokens.begin() + 1, tokens.end(), targets.begin());
+  STW_TRY(read_into((start + length) % range.count, 1, targets.data() + sequence - 1));
+  if (float* out = rows.floats(Input::reference).data(); reference_ && out) {
     const auto read_finite = [&](uint64_t first, uint64_t now) -> Status {
       STW_TRY(reference_->read(first * sizeof(float), out, now * sizeof(float)));
       if (!std::all_of(out, out + now, [](float x) { return std::isfinite(x) && x <= 0; }))
@@ -642,21 +650,21 @@ Status Dataset::read(Part part, uint64_t start, int64_t sequence, const SampleRo
   }
   if (hides_tokens() && marks_) {
     STW_TRY(apply_hidden_marks(range, start, sequence, rows));
-    hide_tokens(sequence, rows, mask_key);
+    hide_tokens(rows, mask_key);
     return ok();
   }
-  if (marks_) return apply_marks(range, start, sequence, targets, positions);
+  if (marks_) return apply_marks(range, start, sequence, rows);
   int32_t position = 0;
   for (int64_t i = 0; document_end_ >= 0 && i < sequence; ++i) {
-    if (positions) positions[i] = position;
+    if (!positions.empty()) positions[i] = position;
     position = tokens[i] == document_end_ ? 0 : position + 1;
     if (position == 0) targets[i] = kernels::ignored_target;
   }
   if (may_be_short && range.count - start <= length)
-    std::fill(targets + (range.count - start - 1), targets + sequence, kernels::ignored_target);
+    std::fill(targets.data() + (range.count - start - 1), targets.data() + sequence, kernels::ignored_target);
   if (!hides_tokens()) return ok();
-  std::copy_n(tokens, sequence, targets);
-  hide_tokens(sequence, rows, mask_key);
+  std::copy(tokens.begin(), tokens.end(), targets.begin());
+  hide_tokens(rows, mask_key);
   return ok();
 }
 

@@ -123,10 +123,11 @@ class Dataset {
   };
   Extent window(Part part, uint64_t index) const;
 
-  // Fills the rows of a sample, for i < sequence. d are the tokens of the part.
+  // Fills the rows of a sample, which hold the defaults: i < sequence, the number of the rows of tokens. d
+  // are the tokens of the part.
   //   tokens[i]      d[start + i]
   //   targets[i]     d[start + 1 + i]; with labels see below
-  //   positions[i]   (may be null) counts from the first token of each document in the window
+  //   positions[i]   (may be absent) counts from the first token of each document in the window
   //   reference[i]   the reference's log-probability of the target
   // Targets are ignored in these rows:
   //   documents      the last token of each document, as the next document is unrelated
@@ -140,8 +141,7 @@ class Dataset {
   //                  hidden tokens. The target of a hidden token is the token itself.
   // Errors: bad_argument past the end; io_error; corrupt where the file has changed and a token is out of
   // range.
-  Status read(Part part, uint64_t start, int64_t sequence, const SampleRows& rows,
-              uint64_t mask_key = 0) const;
+  Status read(Part part, uint64_t start, const SampleRows& rows, uint64_t mask_key = 0) const;
   // The mask key of a training sample, and that of an evaluation window. The latter depends on the window
   // alone: every evaluation of every run hides the same tokens.
   static uint64_t training_mask(uint64_t seed, uint64_t batch, uint32_t sample);
@@ -191,11 +191,10 @@ class Dataset {
   template <class Use>
   Status for_marks(const Range& range, uint64_t start, int64_t count, const Use& use) const;
   static int64_t window_tokens(const Range& range, uint64_t start);  // tokens from `start` to the next window
-  Status apply_marks(const Range& range, uint64_t start, int64_t sequence, int32_t* targets,
-                     int32_t* positions) const;
+  Status apply_marks(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;
   Status open_masking(const Masking& masking);
   // Hides tokens of a sample. A token may be hidden only if its target is the token itself.
-  void hide_tokens(int64_t sequence, const SampleRows& rows, uint64_t mask_key) const;
+  void hide_tokens(const SampleRows& rows, uint64_t mask_key) const;
   Status apply_hidden_marks(const Range& range, uint64_t start, int64_t sequence,
                             const SampleRows& rows) const;
   Status apply_labels(const Range& range, uint64_t start, int64_t sequence, const SampleRows& rows) const;

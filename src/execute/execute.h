@@ -28,12 +28,10 @@ struct Execution {
     if (layout->on_host(tensor)) return host + layout->host[layout->host_of_tensor[t]].offset;
     return arena + layout->persistent[layout->of_tensor[t]].offset;
   }
-  // The rows of a sample in a buffer of a program; null where `buffer` is negative.
+  // A buffer of a program; null where `buffer` is negative.
   template <class T>
-  T* rows(const Program& program, int buffer, uint64_t sample = 0) const {
-    if (buffer < 0) return nullptr;
-    return reinterpret_cast<T*>(arena + program.buffers[buffer].offset) +
-           sample * static_cast<uint64_t>(graph->sequence);
+  T* rows(const Program& program, int buffer) const {
+    return buffer < 0 ? nullptr : reinterpret_cast<T*>(arena + program.buffers[buffer].offset);
   }
 };
 

@@ -12,8 +12,8 @@
 
 namespace stw {
 
-// Writes one sample to `rows`, which hold the defaults. A source must write tokens and targets; all others
-// are optional. With Graph::texts, only the first rows of the first texts may have a target.
+// Writes one sample to `rows`, which hold the defaults. With Graph::texts, only the first rows of the first
+// texts may have a target.
 using SampleSource = std::function<Status(uint64_t sample, const SampleRows& rows)>;
 
 // Sources write into the arena. If the host cannot write there, they write into host memory that is allocated
@@ -31,14 +31,14 @@ class SampleInputs {
 
  private:
   using Places = std::array<std::byte*, input_count>;  // of a sample's inputs; null: the program has none
-  // `index`: of the sample in the program. A sample that does not exist has no targets.
+  // `index`: of the sample in the program. A sample that does not exist has the defaults, without targets.
   Status load_sample(const Graph& graph, const Places& places, const SampleSource& source, uint64_t index,
                      uint64_t sample, bool exists);
   void take(const Graph& graph, uint64_t index, const Places& places);
 
   std::vector<std::byte> staged_;  // empty: sources write into the arena
-  // With Graph::texts: the inputs of the loss for all rows of a sample, of which those of texts are taken,
-  // and these rows for each sample of the last load.
+  // With Graph::texts: inputs for all rows of a sample, of which those of texts are taken, and these rows for
+  // each sample of the last load.
   std::array<std::vector<std::byte>, input_count> of_rows_;
   std::vector<int32_t> text_rows_;
 };

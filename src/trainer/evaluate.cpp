@@ -28,10 +28,10 @@ Result<double> make_evaluation(TrainerCore& core, const Dataset& dataset, uint64
                                                       static_cast<uint32_t>(sample), core.sequence());
       if (most == 0 || batch * core.global_batch() + sample < most)
         tokens += dataset.sample_tokens(Dataset::Part::evaluation, start, core.sequence());
-      STW_TRY(dataset.read(Dataset::Part::evaluation, start, core.sequence(), rows,
-                           Dataset::evaluation_mask(start)));
+      STW_TRY(dataset.read(Dataset::Part::evaluation, start, rows, Dataset::evaluation_mask(start)));
+      const auto targets = rows.integers(Input::targets);
       if (most > 0 && batch * core.global_batch() + sample >= most)
-        std::fill_n(rows.targets, core.sequence(), kernels::ignored_target);
+        std::fill(targets.begin(), targets.end(), kernels::ignored_target);
       return ok();
     };
     for (uint64_t first = 0; first < core.global_batch(); first += static_cast<uint64_t>(program.samples)) {
@@ -100,7 +100,7 @@ Status write_all_reference(TrainerCore& core, const Dataset& dataset, const std:
     const uint64_t windows =
         part == Dataset::Part::training ? dataset.training_windows() : dataset.evaluation_windows();
     const auto source = [&](uint64_t window, const SampleRows& rows) {
-      return dataset.read(part, dataset.window(part, window).first, core.sequence(), rows);
+      return dataset.read(part, dataset.window(part, window).first, rows);
     };
     // The windows together hold every token. The loss of token i stands at i - 1; a window's first token has
     // none.

@@ -100,16 +100,16 @@ Status TextRunner::check_text(const std::string& what, const Text& text) const {
 Status TextRunner::run_logits(std::span<const Text> texts, std::span<const uint64_t> begins) {
   check_in();
   const auto source = [&](uint64_t, const SampleRows& rows) -> Status {
-    const uint64_t all = static_cast<uint64_t>(core_.sequence());
-    std::fill_n(rows.tokens, all, 0);
+    const auto tokens = rows.integers(Input::tokens), positions = rows.integers(Input::positions),
+               token_types = rows.integers(Input::token_types);
     // Each row past the texts is a document of its own.
-    if (rows.positions) std::fill_n(rows.positions, all, 0);
+    std::fill(positions.begin(), positions.end(), 0);
     for (size_t k = 0; k < texts.size(); ++k) {
-      std::copy_n(texts[k].tokens, texts[k].count, rows.tokens + begins[k]);
-      if (rows.positions)
-        std::iota(rows.positions + begins[k], rows.positions + begins[k] + texts[k].count, 0);
-      if (texts[k].token_types && rows.token_types)
-        std::copy_n(texts[k].token_types, texts[k].count, rows.token_types + begins[k]);
+      std::copy_n(texts[k].tokens, texts[k].count, tokens.data() + begins[k]);
+      if (!positions.empty())
+        std::iota(positions.data() + begins[k], positions.data() + begins[k] + texts[k].count, 0);
+      if (texts[k].token_types && !token_types.empty())
+        std::copy_n(texts[k].token_types, texts[k].count, token_types.data() + begins[k]);
     }
     return ok();
   };

@@ -100,17 +100,19 @@ Result<size_t> time_programs(TrainerCore& core, std::vector<TimedProgram>& timed
   const auto text_rows =
       static_cast<uint32_t>(core.graph().texts > 0 ? ceil_div(core.sequence(), core.graph().texts) : 0);
   auto random_samples = [&](uint64_t sample, const SampleRows& rows) -> Status {
+    const auto tokens = rows.integers(Input::tokens), targets = rows.integers(Input::targets),
+               positions = rows.integers(Input::positions);
     for (uint32_t t = 0; t < static_cast<uint32_t>(core.sequence()); ++t) {
       const auto draw = philox(core.options.seed, {t, static_cast<uint32_t>(sample), 0, 0});
-      rows.tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(core.graph().vocabulary));
-      rows.targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(core.graph().head.outputs));
+      tokens[t] = static_cast<int32_t>(draw[0] % static_cast<uint64_t>(core.graph().vocabulary));
+      targets[t] = static_cast<int32_t>(draw[1] % static_cast<uint64_t>(core.graph().head.outputs));
       if (text_rows == 0) continue;
-      rows.positions[t] = static_cast<int32_t>(t % text_rows);
-      if (rows.positions[t] != 0) rows.targets[t] = kernels::ignored_target;
+      positions[t] = static_cast<int32_t>(t % text_rows);
+      if (positions[t] != 0) targets[t] = kernels::ignored_target;
     }
     // A pair: the second text starts in the middle.
     if (core.graph().preference != Preference::none)
-      std::iota(rows.positions + core.sequence() / 2, rows.positions + core.sequence(), 0);
+      std::iota(positions.begin() + core.sequence() / 2, positions.end(), 0);
     return ok();
   };
   const SampleSource source = std::ref(random_samples);

@@ -35,7 +35,7 @@ Status Trainer::run(const Dataset& dataset, uint64_t data_seed, uint64_t until, 
       const uint64_t start = dataset.training_start(data_seed, now.batches, now.samples,
                                                     static_cast<uint32_t>(sample), sequence());
       tokens += dataset.sample_tokens(Dataset::Part::training, start, sequence());
-      return dataset.read(Dataset::Part::training, start, sequence(), rows,
+      return dataset.read(Dataset::Part::training, start, rows,
                           Dataset::training_mask(data_seed, now.batches, static_cast<uint32_t>(sample)));
     };
     // std::ref: the function object would allocate for a copy.

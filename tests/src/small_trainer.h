@@ -104,6 +104,22 @@ inline std::unique_ptr<Trainer> trainer_for(std::shared_ptr<const Model> model,
   return std::move(*trainer);
 }
 
+// Destinations of a sample's inputs in the memory of a test.
+template <class T>
+SampleInput input_at(T* numbers, int64_t rows, int64_t width = 1) {
+  return {reinterpret_cast<std::byte*>(numbers), std::is_same_v<T, float> ? Format::f32 : Format::i32, rows,
+          width};
+}
+inline SampleRows rows_of(int64_t sequence, int32_t* tokens, int32_t* targets, int32_t* positions = nullptr,
+                          float* reference = nullptr) {
+  SampleRows rows;
+  rows[Input::tokens] = input_at(tokens, sequence);
+  rows[Input::targets] = input_at(targets, sequence);
+  rows[Input::positions] = input_at(positions, sequence);
+  rows[Input::reference] = input_at(reference, sequence);
+  return rows;
+}
+
 // Tokens and targets (samples, sequence) of a global batch.
 struct GlobalBatch {
   int64_t sequence = 0;
@@ -120,16 +136,16 @@ struct GlobalBatch {
   }
   SampleSource source() const {
     return [this](uint64_t sample, const SampleRows& rows) -> Status {
-      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(sample) * sequence;
-      std::copy_n(tokens.begin() + at, sequence, rows.tokens);
-      std::copy_n(targets.begin() + at, sequence, rows.targets);
-      if (rows.positions && !positions.empty()) std::copy_n(positions.begin() + at, sequence, rows.positions);
-      if (rows.weights && !weights.empty()) std::copy_n(weights.begin() + at, sequence, rows.weights);
-      if (rows.token_types && !token_types.empty())
-        std::copy_n(token_types.begin() + at, sequence, rows.token_types);
-      if (rows.reference && !reference.empty()) std::copy_n(reference.begin() + at, sequence, rows.reference);
-      if (rows.values && !values.empty())
-        std::copy_n(values.begin() + at * rows.value_count, sequence * rows.value_count, rows.values);
+      const auto copy = [&](const auto& from, auto to) {
+        if (!from.empty()) std::copy_n(from.data() + sample * to.size(), to.size(), to.data());
+      };
+      copy(tokens, rows.integers(Input::tokens));
+      copy(targets, rows.integers(Input::targets));
+      copy(positions, rows.integers(Input::positions));
+      copy(weights, rows.floats(Input::weights));
+      copy(token_types, rows.integers(Input::token_types));
+      copy(reference, rows.floats(Input::reference));
+      copy(values, rows.floats(Input::values));
       return ok();
     };
   }

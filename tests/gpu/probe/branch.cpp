@@ -31,10 +31,11 @@ Steps train(const Device& device, const std::shared_ptr<const Model>& model,
   const auto samples = static_cast<uint64_t>(planned->plan.request.global_batch);
   const SampleSource source = [&](uint64_t sample, const SampleRows& rows) -> Status {
     uint64_t state = sample + 1;
+    const auto tokens = rows.integers(Input::tokens), targets = rows.integers(Input::targets);
     for (int64_t i = 0; i < sequence; ++i)
-      rows.tokens[i] = static_cast<int32_t>(random_bits(state) % static_cast<uint64_t>(vocabulary));
+      tokens[i] = static_cast<int32_t>(random_bits(state) % static_cast<uint64_t>(vocabulary));
     for (int64_t i = 0; i < sequence; ++i)
-      rows.targets[i] = i + 1 < sequence ? rows.tokens[i + 1] : kernels::ignored_target;
+      targets[i] = i + 1 < sequence ? tokens[i + 1] : kernels::ignored_target;
     return ok();
   };
   Steps steps;

@@ -20,6 +20,7 @@ namespace stw::dataset_test {
 namespace {
 
 using Part = Dataset::Part;
+using testing_tools::input_at, testing_tools::rows_of;
 
 template <class Token>
 std::string little_endian(const std::vector<uint32_t>& tokens) {
@@ -55,16 +56,16 @@ TEST(Dataset, TextIsBytesAndItsEndIsHeldOut) {
   int32_t tokens[5], targets[5];
   for (const auto& [part, first] : {std::pair(Part::training, 0), std::pair(Part::evaluation, 905)}) {
     for (uint64_t start = 0; start < dataset->tokens(part) - 5; ++start) {
-      ASSERT_TRUE(dataset->read(part, start, 5, {tokens, targets}));
+      ASSERT_TRUE(dataset->read(part, start, rows_of(5, tokens, targets)));
       for (uint64_t index = 0; index < 5; ++index) {
         ASSERT_EQ(tokens[index], static_cast<unsigned char>(text[first + start + index]));
         ASSERT_EQ(targets[index], static_cast<unsigned char>(text[first + start + index + 1]));
       }
     }
     // The last window ends with the part: training never sees a held-out token.
-    EXPECT_EQ(dataset->read(part, dataset->tokens(part) - 5, 5, {tokens, targets}).error().code,
+    EXPECT_EQ(dataset->read(part, dataset->tokens(part) - 5, rows_of(5, tokens, targets)).error().code,
               Code::bad_argument);
-    EXPECT_EQ(dataset->read(part, UINT64_MAX, 5, {tokens, targets}).error().code, Code::bad_argument);
+    EXPECT_EQ(dataset->read(part, UINT64_MAX, rows_of(5, tokens, targets)).error().code, Code::bad_argument);
   }
 }
 
@@ -85,7 +86,8 @@ TEST(Dataset, TokenFilesOfBothWidths) {
     EXPECT_EQ(dataset->tokens(Part::training), tokens.size());
     EXPECT_EQ(dataset->tokens(Part::evaluation), 0u);
     EXPECT_TRUE(dataset->check_windows(Part::training, sequence));
-    ASSERT_TRUE(dataset->read(Part::training, 10999, sequence, {read_tokens.data(), read_targets.data()}));
+    ASSERT_TRUE(
+        dataset->read(Part::training, 10999, rows_of(sequence, read_tokens.data(), read_targets.data())));
     for (int64_t index = 0; index < sequence; ++index) {
       ASSERT_EQ(read_tokens[index], static_cast<int32_t>(tokens[10999 + index]));
       ASSERT_EQ(read_targets[index], static_cast<int32_t>(tokens[11000 + index]));
@@ -105,7 +107,7 @@ TEST(Dataset, ASeparateEvaluationFile) {
   EXPECT_EQ(dataset->tokens(Part::evaluation), 3u);
   const Dataset moved = std::move(*dataset);
   int32_t tokens[2], targets[2];
-  ASSERT_TRUE(moved.read(Part::evaluation, 0, 2, {tokens, targets}));
+  ASSERT_TRUE(moved.read(Part::evaluation, 0, rows_of(2, tokens, targets)));
   EXPECT_EQ(targets[1], 'c');
   EXPECT_TRUE(moved.check_windows(Part::evaluation, 2));
   EXPECT_EQ(moved.check_windows(Part::evaluation, 3).error().message,
@@ -169,9 +171,9 @@ TEST(Dataset, AFileThatChangesIsNoticed) {
   ASSERT_TRUE(dataset);
   int32_t tokens[9], targets[9];
   std::filesystem::resize_file(folder / "a.txt", 50);
-  EXPECT_EQ(dataset->read(Part::evaluation, 0, 9, {tokens, targets}).error().code, Code::io_error);
+  EXPECT_EQ(dataset->read(Part::evaluation, 0, rows_of(9, tokens, targets)).error().code, Code::io_error);
   put_file(folder / "a.txt", std::string(100, '\xff'));
-  EXPECT_EQ(dataset->read(Part::evaluation, 0, 9, {tokens, targets}).error().code, Code::corrupt);
+  EXPECT_EQ(dataset->read(Part::evaluation, 0, rows_of(9, tokens, targets)).error().code, Code::corrupt);
 }
 
 TEST(Dataset, WindowsAreDrawnUniformlyByCounter) {
@@ -227,7 +229,7 @@ TEST(Dataset, WindowsInOrderHaveEveryTokenButTheFirstOnceAsATarget) {
       int32_t tokens[4], targets[4];
       const uint64_t start = dataset->evaluation_start(window / 2, 2, window % 2, 4);
       ASSERT_EQ(start, 4 * window);
-      ASSERT_TRUE(dataset->read(Part::evaluation, start, 4, {tokens, targets}));
+      ASSERT_TRUE(dataset->read(Part::evaluation, start, rows_of(4, tokens, targets)));
       for (int i = 0; i < 4; ++i) {
         if (next < 100 + size) {
           ASSERT_EQ(tokens[i] + 1, targets[i]);
@@ -239,7 +241,9 @@ TEST(Dataset, WindowsInOrderHaveEveryTokenButTheFirstOnceAsATarget) {
     }
     EXPECT_EQ(next, 100 + size);
     int32_t tokens[4], targets[4];
-    EXPECT_EQ(dataset->read(Part::evaluation, static_cast<uint64_t>(size), 4, {tokens, targets}).error().code,
+    EXPECT_EQ(dataset->read(Part::evaluation, static_cast<uint64_t>(size), rows_of(4, tokens, targets))
+                  .error()
+                  .code,
               Code::bad_argument);
   }
   put_file(folder / "a.txt", "a");
@@ -373,7 +377,8 @@ TEST(Marks, GiveTargetsDocumentsAndBeginningsOfSamples) {
       const std::vector<uint64_t> starts = windows(e, first, first + count, static_cast<uint64_t>(sequence));
       const uint64_t step = sequence < 100 ? 1 : 977;
       for (uint64_t start = 0; start < count; start += step) {
-        ASSERT_TRUE(dataset->read(part, start, sequence, {tokens.data(), targets.data(), positions.data()}));
+        ASSERT_TRUE(
+            dataset->read(part, start, rows_of(sequence, tokens.data(), targets.data(), positions.data())));
         const auto after = std::upper_bound(starts.begin(), starts.end(), start);
         const uint64_t own = (after == starts.end() ? count : *after) - start;
         int32_t position = 0;
@@ -387,7 +392,7 @@ TEST(Marks, GiveTargetsDocumentsAndBeginningsOfSamples) {
               << start << " + " << i;
         }
       }
-      EXPECT_EQ(dataset->read(part, count, sequence, {tokens.data(), targets.data()}).error().code,
+      EXPECT_EQ(dataset->read(part, count, rows_of(sequence, tokens.data(), targets.data())).error().code,
                 Code::bad_argument);
     }
   }
@@ -410,7 +415,7 @@ TEST(Marks, EveryDocumentIsLearnedOnceBeforeOneIsAgain) {
   for (std::vector<uint64_t>& starts : passes) {
     std::vector<int> learned(end);
     for (const uint64_t start : starts) {
-      ASSERT_TRUE(dataset->read(Part::training, start, sequence, {tokens, targets}));
+      ASSERT_TRUE(dataset->read(Part::training, start, rows_of(sequence, tokens, targets)));
       for (const int32_t target : targets)
         if (target >= 0) ++learned[target];  // each token has its own id
     }
@@ -459,7 +464,7 @@ TEST(Marks, AnotherBatchGoesOnAfterTheLastSample) {
       [&](uint64_t sample, const SampleRows& rows) {
         return dataset->read(Dataset::Part::training,
                              dataset->training_start(seed, 3, 3 * 4, static_cast<uint32_t>(sample), sequence),
-                             sequence, rows);
+                             rows);
       },
       6, schedule.at(3)));
   EXPECT_EQ(differences(sixes.state(), expected.state()), "");
@@ -499,7 +504,7 @@ TEST(Labels, StandAtTheEndOfTheirDocuments) {
                   ? dataset->training_start(1, 0, 0, static_cast<uint32_t>(k), sequence)
                   : dataset->evaluation_start(0, windows, static_cast<uint32_t>(k), sequence);
           ASSERT_TRUE(
-              dataset->read(part, start, sequence, {tokens.data(), targets.data(), positions.data()}));
+              dataset->read(part, start, rows_of(sequence, tokens.data(), targets.data(), positions.data())));
           std::vector<int32_t> expected(tokens.size(), -100);
           auto d = static_cast<size_t>(std::lower_bound(e.begins.begin(), e.begins.end(), first + start) -
                                        e.begins.begin());
@@ -524,8 +529,9 @@ TEST(Labels, StandAtTheEndOfTheirDocuments) {
       }
       for (const int times : seen) ASSERT_EQ(times, 1);
       if (held_out == 0.1 && sequence > 1) {  // in the middle of a document
-        EXPECT_EQ(dataset->read(Part::training, 1, sequence, {tokens.data(), targets.data()}).error().code,
-                  Code::bad_argument);
+        EXPECT_EQ(
+            dataset->read(Part::training, 1, rows_of(sequence, tokens.data(), targets.data())).error().code,
+            Code::bad_argument);
       }
     }
 }
@@ -566,12 +572,10 @@ TEST(Labels, StayWithTheirDocumentsInFullSamples) {
       EXPECT_EQ(start, before);
       before += count;
       EXPECT_EQ(dataset->sample_tokens(Part::training, start, sequence), count);
-      ASSERT_TRUE(dataset->read(Part::training, start, sequence,
-                                {.tokens = tokens.data(),
-                                 .targets = targets.data(),
-                                 .positions = positions.data(),
-                                 .values = values.data(),
-                                 .target_row = TargetRow::first}));
+      SampleRows rows = rows_of(sequence, tokens.data(), targets.data(), positions.data());
+      rows[Input::values] = input_at(values.data(), sequence);
+      rows.target_row = TargetRow::first;
+      ASSERT_TRUE(dataset->read(Part::training, start, rows));
       uint64_t documents = 0;
       size_t at = 0, d = 0;  // in the file; its document
       for (size_t i = 0; i < count; ++i, ++at) {
@@ -657,13 +661,13 @@ TEST(Labels, HolesAreZeros) {
   EXPECT_EQ(dataset->content_hash(), expected->content_hash());
   std::vector<int32_t> tokens(20), targets(20);
   std::vector<float> of_one(20 * width), of_other(20 * width);
-  SampleRows one{tokens.data(), targets.data()}, other = one;
-  one.values = of_one.data(), other.values = of_other.data();
-  one.value_count = other.value_count = static_cast<int64_t>(width);
+  SampleRows one = rows_of(20, tokens.data(), targets.data()), other = one;
+  one[Input::values] = input_at(of_one.data(), 20, static_cast<int64_t>(width));
+  other[Input::values] = input_at(of_other.data(), 20, static_cast<int64_t>(width));
   for (uint64_t k = 0; k < dataset->training_windows(); ++k) {
     const uint64_t start = dataset->window(Part::training, k).first;
-    ASSERT_TRUE(expected->read(Part::training, start, 20, one));
-    ASSERT_TRUE(dataset->read(Part::training, start, 20, other));
+    ASSERT_TRUE(expected->read(Part::training, start, one));
+    ASSERT_TRUE(dataset->read(Part::training, start, other));
     ASSERT_EQ(of_one, of_other) << k;
   }
   // A number that is none, behind holes.

@@ -195,14 +195,14 @@ TEST(DatasetDocuments, BreakTargetsAndCountPositions) {
   auto dataset = Dataset::open(options);
   ASSERT_TRUE(dataset);
   int32_t tokens[11], targets[11], positions[11];
-  ASSERT_TRUE(dataset->read(Dataset::Part::training, 0, 11, {tokens, targets, positions}));
+  ASSERT_TRUE(dataset->read(Dataset::Part::training, 0, rows_of(11, tokens, targets, positions)));
   const int32_t expected[] = {0, 1, 2, 0, 1, 2, 3, 4, 0, 0, 1};
   for (int i = 0; i < 11; ++i) {
     EXPECT_EQ(positions[i], expected[i]) << i;
     EXPECT_EQ(targets[i] == kernels::ignored_target, tokens[i] == '\n') << i;
   }
   // A window inside a document.
-  ASSERT_TRUE(dataset->read(Dataset::Part::training, 4, 4, {tokens, targets, positions}));
+  ASSERT_TRUE(dataset->read(Dataset::Part::training, 4, rows_of(4, tokens, targets, positions)));
   EXPECT_EQ(positions[0], 0);
   EXPECT_EQ(positions[3], 3);
   // A plan that cannot keep documents apart is refused.

@@ -288,12 +288,12 @@ TEST(Classifier, MarksThatChangeAreNamed) {
   const auto dataset = Dataset::open(options);
   ASSERT_TRUE(dataset) << dataset.error().message;
   std::vector<int32_t> in(sequence), targets(sequence), positions(sequence);
-  const SampleRows rows{in.data(), targets.data(), positions.data()};
-  EXPECT_TRUE(dataset->read(Dataset::Part::training, 0, sequence, rows));
+  const SampleRows rows = rows_of(sequence, in.data(), targets.data(), positions.data());
+  EXPECT_TRUE(dataset->read(Dataset::Part::training, 0, rows));
   // Every token begins a document.
   put_file(options.marks_path,
            std::string(dataset->tokens(Dataset::Part::training), static_cast<char>(mark_begin)));
-  const Status read = dataset->read(Dataset::Part::training, 0, sequence, rows);
+  const Status read = dataset->read(Dataset::Part::training, 0, rows);
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, Code::corrupt);
   EXPECT_NE(read.error().message.find("it has changed since it was opened"), std::string::npos)

@@ -132,7 +132,7 @@ struct Sample {
   std::vector<int32_t> tokens = std::vector<int32_t>(sequence), targets = tokens, positions = tokens;
   Sample(const Dataset& dataset, Dataset::Part part, uint64_t start, uint64_t key) {
     const Status read =
-        dataset.read(part, start, sequence, {tokens.data(), targets.data(), positions.data()}, key);
+        dataset.read(part, start, rows_of(sequence, tokens.data(), targets.data(), positions.data()), key);
     EXPECT_TRUE(read) << read.error().message;
   }
   bool operator==(const Sample&) const = default;

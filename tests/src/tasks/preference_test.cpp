@@ -387,7 +387,8 @@ TEST(PairDatasets, HoldWholePairs) {
     for (uint64_t w = 0; w < windows; ++w) {
       std::vector<int32_t> t(sequence), targets(sequence), positions(sequence);
       const Dataset::Extent own = dataset->window(part, w);
-      ASSERT_TRUE(dataset->read(part, own.first, sequence, {t.data(), targets.data(), positions.data()}));
+      ASSERT_TRUE(
+          dataset->read(part, own.first, rows_of(sequence, t.data(), targets.data(), positions.data())));
       EXPECT_LE(own.count, static_cast<uint64_t>(sequence + 1));
       tokens += own.count;
       // An even number of documents has targets. A document's targets come after its second token.
@@ -466,9 +467,9 @@ TEST(References, HoldTheModelsLogProbabilityOfEveryTarget) {
   for (uint64_t w = 0; w < 3; ++w) {
     std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
     std::vector<float> reference(sequence);
-    ASSERT_TRUE(dataset->read(Dataset::Part::training, dataset->window(Dataset::Part::training, w).first,
-                              sequence,
-                              {tokens.data(), targets.data(), positions.data(), nullptr, reference.data()}));
+    ASSERT_TRUE(
+        dataset->read(Dataset::Part::training, dataset->window(Dataset::Part::training, w).first,
+                      rows_of(sequence, tokens.data(), targets.data(), positions.data(), reference.data())));
     batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end());
     batch.targets.insert(batch.targets.end(), targets.begin(), targets.end());
     batch.positions.insert(batch.positions.end(), positions.begin(), positions.end());
@@ -525,8 +526,9 @@ TEST(References, OfManyPiecesAreChecked) {
   const Dataset::Extent own = dataset->window(Dataset::Part::training, last);
   std::vector<int32_t> tokens(sequence), targets(sequence), positions(sequence);
   std::vector<float> reference(sequence);
-  ASSERT_TRUE(dataset->read(Dataset::Part::training, own.first, sequence,
-                            {tokens.data(), targets.data(), positions.data(), nullptr, reference.data()}));
+  ASSERT_TRUE(
+      dataset->read(Dataset::Part::training, own.first,
+                    rows_of(sequence, tokens.data(), targets.data(), positions.data(), reference.data())));
   EXPECT_EQ(reference[0], -static_cast<float>(own.first + 1)) << "of the first target, the second token";
   const std::string good = file_bytes(o.reference_path);
   for (const auto& [value, part] :

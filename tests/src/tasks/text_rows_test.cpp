@@ -118,6 +118,11 @@ TEST(TextRows, AreOneRowOfEachTextFromTheLastBlocksAttentionOn) {
   }
   for (const Input input : {Input::targets, Input::text_rows})
     EXPECT_EQ(graph.at(graph.inputs[input]).rows, 5);
+  const auto of_values =
+      plan_for(*model_of(of_labels(small_bert())), with_texts(request_for(2, sequence), 5));
+  const Tensor& values = of_values->graph.at(of_values->graph.inputs[Input::values]);
+  EXPECT_EQ(values.rows, 5);
+  EXPECT_EQ(values.shape, (Shape{5, of_values->graph.head.labels()}));
   // A number that is no limit changes nothing.
   EXPECT_EQ(plan_for(*model, with_texts(request_for(2, sequence), sequence))->graph.texts, 0);
 }

@@ -47,7 +47,8 @@ TEST(Evaluate, AgreesWithLogits) {
     for (uint32_t sample = 0; sample < 2; ++sample) {
       std::vector<int32_t> tokens(sequence), targets(sequence);
       const uint64_t start = dataset.evaluation_start(0, 2, sample, sequence);
-      ASSERT_TRUE(dataset.read(Dataset::Part::evaluation, start, sequence, {tokens.data(), targets.data()}));
+      ASSERT_TRUE(
+          dataset.read(Dataset::Part::evaluation, start, rows_of(sequence, tokens.data(), targets.data())));
       for (uint64_t n = 1; n <= static_cast<uint64_t>(sequence); ++n) {
         auto logits = trainer->logits(tokens.data(), n);
         ASSERT_TRUE(logits);

@@ -86,9 +86,9 @@ class Running {
         for (int64_t i = 0; i < graph_.sequence; ++i) {
           const auto words = philox(11, {static_cast<uint32_t>(step), static_cast<uint32_t>(first + sample),
                                          static_cast<uint32_t>(i), 0});
-          x_.rows<int32_t>(p, p.inputs[Input::tokens], static_cast<uint64_t>(sample))[i] =
+          x_.rows<int32_t>(p, p.inputs[Input::tokens])[sample * graph_.sequence + i] =
               static_cast<int32_t>(words[0] % static_cast<uint32_t>(graph_.vocabulary));
-          x_.rows<int32_t>(p, p.inputs[Input::targets], static_cast<uint64_t>(sample))[i] =
+          x_.rows<int32_t>(p, p.inputs[Input::targets])[sample * graph_.sequence + i] =
               words[1] % 5 == 0 ? kernels::ignored_target
                                 : static_cast<int32_t>(words[2] % static_cast<uint32_t>(graph_.vocabulary));
         }

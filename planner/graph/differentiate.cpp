@@ -173,7 +173,7 @@ void Differentiation::run() {
 void Differentiation::mark_chunked() {
   for (size_t s = 0; s < graph_.segments.size(); ++s) {
     if (graph_.segments[s].kind != SegmentKind::head) continue;
-    const int input_gradient = gradient_of(graph_.segments[s].input);
+    const int input_gradient = gradient_of(graph_.segments[s].inputs[0]);
     // The last op, which sums the losses, works on all rows.
     const Op& last = graph_.ops[graph_.segments[s].first_op + graph_.segments[s].op_count - 1];
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {

@@ -6,6 +6,7 @@
 
 #include "kernels/contract/step_state.h"
 #include "planner/graph/infer.h"
+#include "planner/graph/op_table.h"
 
 namespace stw {
 
@@ -291,19 +292,91 @@ int GraphBuilder::keep_table(int table) {
   return table;
 }
 
-void GraphBuilder::begin(SegmentKind kind, int block, int input) {
+void GraphBuilder::begin(SegmentKind kind, int block, int input, const std::vector<int>& others) {
   Segment s;
   s.kind = kind;
   s.block = block;
-  s.input = input;
   s.first_op = static_cast<int>(graph_.ops.size());
+  if (input >= 0) s.inputs.push_back(input);
+  s.inputs.insert(s.inputs.end(), others.begin(), others.end());
   graph_.segments.push_back(std::move(s));
+  if (status_) status_ = check_inputs();
+}
+
+static Error wrong(const std::string& segment, const std::string& what) {
+  return {Code::bad_argument, segment + ": " + what};
+}
+
+Status GraphBuilder::check_inputs() const {
+  const int segment = static_cast<int>(graph_.segments.size()) - 1;
+  const Segment& s = graph_.segments.back();
+  for (size_t k = 0; k < s.inputs.size(); ++k) {
+    const Tensor& t = graph_.at(s.inputs[k]);
+    const auto fail = [&](const char* what) {
+      return wrong(graph_.segment_name(segment), "its input " + t.name + what);
+    };
+    if (t.segment < 0 || t.segment == segment || graph_.segments[t.segment].output != s.inputs[k])
+      return fail(" is not the output of an earlier segment");
+    if (std::find(s.inputs.begin(), s.inputs.begin() + static_cast<std::ptrdiff_t>(k), s.inputs[k]) !=
+        s.inputs.begin() + static_cast<std::ptrdiff_t>(k))
+      return fail(" is given twice");
+    if (s.kind == SegmentKind::head && t.segment + 1 != segment)
+      return fail(" is not the output of the segment before");
+  }
+  if (s.kind == SegmentKind::head && s.inputs.empty())
+    return wrong(graph_.segment_name(segment), "has no input");
+  return ok();
+}
+
+Status GraphBuilder::check_output(int output) const {
+  const int segment = static_cast<int>(graph_.segments.size()) - 1;
+  const Segment& s = graph_.segments.back();
+  const auto reads_it = [&](int t) {
+    return std::any_of(graph_.ops.begin() + s.first_op, graph_.ops.end(),
+                       [&](const Op& op) { return reads(op, t); });
+  };
+  const auto fail = [&](const std::string& what, int t) {
+    return wrong(graph_.segment_name(segment), what + " " + graph_.at(t).name);
+  };
+  for (const int t : s.inputs)
+    if (!reads_it(t)) return fail("no op reads its input", t);
+  if (s.kind == SegmentKind::head) return ok();
+  if (graph_.at(output).segment != segment) return fail("it does not compute its output", output);
+  if (reads_it(output)) return fail("an op reads its output", output);
+  return ok();
+}
+
+// Each output has a reader, if the graph is complete.
+Status GraphBuilder::check_readers() const {
+  const std::vector<Segment>& all = graph_.segments;
+  if (all.empty() || all.back().kind != SegmentKind::head) return ok();
+  std::vector<bool> is_read(all.size());
+  for (const Segment& s : all)
+    for (const int t : s.inputs) is_read[graph_.at(t).segment] = true;
+  for (size_t s = 0; s + 1 < all.size(); ++s)
+    if (!is_read[s])
+      return wrong(graph_.segment_name(static_cast<int>(s)),
+                   "no segment reads its output " + graph_.at(all[s].output).name);
+  return ok();
 }
 
 void GraphBuilder::end(int output) {
   Segment& s = graph_.segments.back();
   s.op_count = static_cast<int>(graph_.ops.size()) - s.first_op;
   s.output = output;
+  if (status_) status_ = check_output(output);
+}
+
+Status GraphBuilder::check_read(OpKind kind, int tensor) const {
+  if (tensor < 0 || in_tables_ || graph_.at(tensor).role != Role::activation) return ok();
+  const int segment = static_cast<int>(graph_.segments.size()) - 1;
+  const Tensor& t = graph_.at(tensor);
+  const std::vector<int>& inputs = graph_.segments.back().inputs;
+  if (t.segment == segment || std::find(inputs.begin(), inputs.end(), tensor) != inputs.end()) return ok();
+  return wrong(graph_.segment_name(segment),
+               std::string(op_row(kind).name) + " reads " + t.name +
+                   (t.segment < 0 ? "" : " of " + graph_.segment_name(t.segment)) +
+                   ", which is not an input of the segment");
 }
 
 int GraphBuilder::activation(const char* name, int64_t rows, Shape shape, Format format) {
@@ -325,6 +398,9 @@ int GraphBuilder::op(OpKind kind, const Attributes& attributes, std::vector<int>
   if (!status_) return first;
   const int segment = static_cast<int>(graph_.segments.size()) - 1;
   Op op{kind, attributes, std::move(inputs), {}, segment};
+  for (const int t : op.inputs)
+    if (status_) status_ = check_read(kind, t);
+  if (!status_) return first;
   Inference inference(graph_, op, names.size());
   status_ = inference.run();
   if (!status_) return first;
@@ -348,6 +424,7 @@ void GraphBuilder::op(OpKind kind, std::vector<int> inputs, std::vector<int> out
 }
 
 Result<Graph> GraphBuilder::finish() {
+  if (status_) status_ = check_readers();
   if (!status_) return std::move(status_.error());
   return std::move(graph_);
 }
@@ -472,12 +549,15 @@ int GraphBuilder::scale(int x, float factor, const char* name) {
   return op(OpKind::scale, a, {x}, {name});
 }
 
-// If `b` is the product that was added last, the sum becomes a part of it: the kernel adds `a` when it stores
-// the product. No other op may read the product alone.
+// If `b` is the product that was added last, in the same segment, the sum becomes a part of it: the kernel
+// adds `a` when it stores the product. No other op may read the product alone.
 int GraphBuilder::add(int a, int b, const char* name) {
   Op& last = graph_.ops.back();
-  if (!status_ || last.kind != OpKind::linear || last.outputs[0] != b || part_count(last) > 1)
+  if (!status_ || last.kind != OpKind::linear || last.outputs[0] != b || part_count(last) > 1 ||
+      last.segment + 1 != static_cast<int>(graph_.segments.size()))
     return op(OpKind::add, {}, {a, b}, {name});
+  status_ = check_read(last.kind, a);
+  if (!status_) return b;
   last.inputs[in(OpKind::linear, "residual")] = a;
   status_ = Inference(graph_, last, 1).run();
   graph_.tensors[b].name = name;

@@ -26,13 +26,15 @@ struct FeedForward {
   bool operator==(const FeedForward&) const = default;
 };
 
-// A run of consecutive ops. A block's input is kept for the backward pass. The plan decides which other
-// tensors are kept.
+// A run of consecutive ops. They read the segment's inputs, which are outputs of earlier segments, and
+// tensors that are always alive: parameters, tables and inputs of samples. The inputs of a segment that has a
+// backward pass are kept for it (segment_lives.h). The plan decides which other tensors are kept.
 struct Segment {
   SegmentKind kind;
   int block = -1;  // index of the block
   int first_op = 0, op_count = 0;
-  int input = -1, output = -1;  // tensors
+  std::vector<int> inputs;  // tensors
+  int output = -1;
   // Backward ops of this segment in `gradient_ops`, in execution order.
   int first_gradient_op = 0, gradient_op_count = 0;
   // Forward ops whose outputs the segment's backward ops read. The segment's output is left out: it is always
@@ -261,8 +263,10 @@ class GraphBuilder {
   void build_tables(bool on) { in_tables_ = on; }
   // Declares that ops on samples read this result of ops on tables. Returns it.
   int keep_table(int table);
-  void begin(SegmentKind kind, int block, int input);
-  void end(int output);
+  // `input` and `others`: the outputs of earlier segments that the segment's ops read. -1: none. The head
+  // reads that of the segment right before it, and no other.
+  void begin(SegmentKind kind, int block, int input, const std::vector<int>& others = {});
+  void end(int output);  // no op of the segment reads its output
   int64_t features(int tensor) const { return graph_.features(tensor); }
 
   // Inputs in addition to tokens and targets. Each call adds its input to the graph and returns its tensor.
@@ -304,12 +308,19 @@ class GraphBuilder {
   // label belongs to. Call it before the loss. Without it, the task is to predict the next token.
   void task(Task task, int64_t labels, TargetRow row);
 
-  // The first error of a call above: an op that does not fit its inputs (infer.h), or one name for parameters
-  // of two shapes. Calls after an error do nothing.
+  // The first error of a call above: an op that does not fit its inputs (infer.h), one name for parameters of
+  // two shapes, or a segment that reads a tensor of another one without having it as an input. Calls after an
+  // error do nothing.
   Result<Graph> finish();
 
  private:
   int activation(const char* name, int64_t rows, Shape shape, Format format);
+  // Errors of the current segment: in its inputs, in its output, and if its ops may not read the tensor. Of
+  // all segments: if no other one reads an output.
+  Status check_inputs() const;
+  Status check_output(int output) const;
+  Status check_readers() const;
+  Status check_read(OpKind kind, int tensor) const;
   void align_rows(int logits);
   void value_loss(int logits);
   void span_loss(int logits);

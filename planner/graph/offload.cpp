@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/graph/optimizer.h"
+#include "planner/graph/segment_lives.h"
 
 namespace stw {
 
@@ -27,8 +28,12 @@ std::vector<int> parts(const Graph& graph) {
 
 }  // namespace
 
-bool keeps_input_on_host(const Segment& s, const Offload& offload) {
-  return s.kind == SegmentKind::block && s.gradient_op_count > 0 && s.block < offload[Offloaded::inputs];
+int input_on_host(const Graph& graph, const Segment& s, const Offload& offload) {
+  if (s.kind != SegmentKind::block || s.gradient_op_count == 0 || s.block >= offload[Offloaded::inputs])
+    return -1;
+  const auto input =
+      std::find_if(s.inputs.begin(), s.inputs.end(), [&](int t) { return graph.transfer[t] >= 0; });
+  return input == s.inputs.end() ? -1 : *input;
 }
 
 std::vector<bool> on_host(const Graph& graph, const Offload& offload) {
@@ -58,15 +63,15 @@ std::vector<bool> on_host(const Graph& graph, const Offload& offload) {
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t)
     if (graph.owns_bytes(t)) host[t] = part_of(t) < std::min(offload[Offloaded::weights], blocks);
   for (const Segment& s : graph.segments)
-    if (keeps_input_on_host(s, offload)) host[s.input] = true;
+    if (const int input = input_on_host(graph, s, offload); input >= 0) host[input] = true;
   return host;
 }
 
 void add_transfers(Graph& graph) {
   graph.transfer.assign(graph.tensors.size(), -1);
   std::vector<bool> is_input(graph.tensors.size());
-  for (const Segment& s : graph.segments)
-    if (s.kind == SegmentKind::block) is_input[s.input] = true;
+  for (const int t : inputs_for_host(graph))
+    if (t >= 0) is_input[t] = true;
   for (int t = 0; t < static_cast<int>(graph.tensors.size()); ++t) {
     const Role role = graph.at(t).role;
     const bool stays =

@@ -39,8 +39,9 @@ struct Offload {
 inline constexpr const char* offloaded_titles[offloaded_count] = {"optimizer states", "master weights",
                                                                   "gradients", "weights", "inputs"};
 
-// Whether the kept input of a segment lies in host memory. Only blocks with a backward pass keep an input.
-bool keeps_input_on_host(const Segment& segment, const Offload& offload);
+// The input of a segment that lies in host memory until its backward pass, or -1. Only a block with a
+// backward pass has one, and only its input that no other segment reads (inputs_for_host).
+int input_on_host(const Graph& graph, const Segment& segment, const Offload& offload);
 // For every tensor: whether it lies in host memory.
 std::vector<bool> on_host(const Graph& graph, const Offload& offload);
 

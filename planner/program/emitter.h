@@ -1,6 +1,8 @@
 // Emits the instructions of one program. Tracks which buffer holds a tensor at each moment, and how long that
 // buffer lives.
 #pragma once
+#include <algorithm>
+
 #include "planner/graph/feed_forward.h"
 #include "planner/program/program.h"
 
@@ -47,6 +49,11 @@ class Emitter {
   void end_stage();
   // Keeps a buffer alive up to the last instruction so far.
   void hold(int buffer);
+  // Keeps a buffer alive beyond the last instruction so far, so that no output of that takes its memory.
+  void outlive(int buffer) {
+    Buffer& b = program_.buffers[buffer];
+    b.last = std::max(b.last, instruction_count());
+  }
   // From now on these tensors hold the rows of one tile (`tiled`) or all rows.
   void set_tiled(const std::vector<int>& tensors, bool tiled) {
     for (int t : tensors) tiled_[t] = tiled;

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "planner/graph/fuse.h"
+#include "planner/graph/segment_lives.h"
 
 namespace stw {
 
@@ -13,6 +14,10 @@ bool is_kept(const Segment& segment, int op, uint32_t saved) {
   for (size_t bit = 0; bit < segment.saveable.size(); ++bit)
     if (segment.saveable[bit] == op) return saved >> bit & 1;
   return false;
+}
+
+bool is_input(const Segment& segment, int tensor) {
+  return std::find(segment.inputs.begin(), segment.inputs.end(), tensor) != segment.inputs.end();
 }
 
 }  // namespace
@@ -27,7 +32,7 @@ std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t s, Ph
   };
   for (int i = 0; i < segment.op_count; ++i)  // recompute reads parameters again
     for (int t : graph.ops[segment.first_op + i].inputs)
-      if (!is_forward || t != segment.input) add(t);
+      if (!is_forward || !is_input(segment, t)) add(t);
   for (int i = 0; !is_forward && i < segment.gradient_op_count; ++i) {
     const Op& op = graph.gradient_ops[segment.first_gradient_op + i];
     for (size_t k = 0; k < op.inputs.size(); ++k)
@@ -92,7 +97,8 @@ void MicroBuilder::store_pending() {
 
 void MicroBuilder::forward(size_t s, uint32_t saved, const std::vector<Tile>& tiles) {
   const Segment& segment = graph_.segments[s];
-  if (segment.input >= 0 && emitter_.on_host(segment.input)) emitter_.store(segment.input, Phase::forward);
+  for (const int t : segment.inputs)
+    if (emitter_.on_host(t)) emitter_.store(t, Phase::forward);
   const FeedForward& part = segment.feed_forward;
   const bool in_tiles = part.exists() && tiles.size() > 1;
   for (int i = 0; i < segment.op_count; ++i) {
@@ -147,6 +153,7 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
     for (int t : inputs_of_run(index, run)) recompute(t);
     emitter_.emit_fused(index, run, Phase::backward, false, accumulate_);
   };
+  const int output = reads_own_output(graph_, segment) ? emitter_.buffer_of(segment.output) : -1;
   int early = -1;  // a weight gradient that ran early, alone
   for (int i = segment.first_gradient_op; i < end;) {
     const bool in_tiles = tiles.size() > 1 && part.gradient_op_count > 0 && i == part.first_gradient_op;
@@ -163,10 +170,7 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
       // that read the parameter.
       i += index == early ? 1 : run;
     }
-    // The segment's input lives at least up to here, even if nothing reads it any more: the search assumes
-    // this.
-    if (first == segment.first_gradient_op && segment.input >= 0 && emitter_.has(segment.input))
-      emitter_.hold(emitter_.buffer_of(segment.input));
+    if (first == segment.first_gradient_op) hold_outside(segment, output);
     for (int done = first; done < i; ++done) after_gradients(done);
   }
   for (int i = 0; i < segment.op_count; ++i) {
@@ -175,6 +179,14 @@ void MicroBuilder::backward(size_t s, uint32_t saved, const std::vector<Tile>& t
     for (int t : op.inputs)
       if (emitter_.on_host(t)) emitter_.drop(t);
   }
+}
+
+// A segment's inputs, and its output if it has a buffer, live at least up to the segment's first gradient op,
+// even if nothing reads them any more: the search assumes this.
+void MicroBuilder::hold_outside(const Segment& segment, int output) {
+  for (const int t : segment.inputs)
+    if (emitter_.has(t)) emitter_.hold(emitter_.buffer_of(t));
+  if (output >= 0) emitter_.hold(output);
 }
 
 // Emits the backward pass of a feed-forward part. Tensors from outside of the part exist with all rows. The

@@ -37,6 +37,7 @@ class MicroBuilder {
   void recompute(int tensor);
   void backward_in_tiles(const FeedForward& part, const std::vector<Tile>& tiles);
   void recompute_tile(const FeedForward& part, int tensor, const Tile& tile);
+  void hold_outside(const Segment& segment, int output);
   int first_to_recompute(int op) const;
   std::vector<int> inputs_of_run(int first, int run) const;
   bool is_read_in_backward(int op) const;
@@ -50,7 +51,7 @@ class MicroBuilder {
 };
 
 // Tensors in host memory that the forward or backward pass of a segment reads, whatever the save-set, and
-// those that it writes. The forward pass does not fetch the segment's input: it is still on the device.
+// those that it writes. The forward pass does not fetch the segment's inputs: they are still on the device.
 std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t segment, Phase phase,
                             bool accumulate);
 std::vector<int> host_writes(const Graph& graph, const Arena& arena, size_t segment);

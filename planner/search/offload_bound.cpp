@@ -86,7 +86,8 @@ OffloadFigures OffloadBound::measure(const Offload& offload) const {
       }
     for (const int t : host_writes(graph, arena, s))
       if (!graph.at(t).per_sample) f.stores = size_add(f.stores, price(OpKind::store, t));
-    if (keeps_input_on_host(graph.segments[s], offload)) f.inputs.push_back(graph.segments[s].input);
+    if (const int input = input_on_host(graph, graph.segments[s], offload); input >= 0)
+      f.inputs.push_back(input);
   }
   return f;
 }

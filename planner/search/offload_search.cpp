@@ -25,8 +25,8 @@ uint64_t offloaded_input_bytes(const Graph& graph, const Offload& offload, int64
                                uint64_t alignment) {
   uint64_t sum = 0;
   for (const Segment& s : graph.segments)
-    if (keeps_input_on_host(s, offload))
-      sum = size_add(sum, round_up(graph.at(s.input).bytes(samples), alignment));
+    if (const int input = input_on_host(graph, s, offload); input >= 0)
+      sum = size_add(sum, round_up(graph.at(input).bytes(samples), alignment));
   return sum;
 }
 

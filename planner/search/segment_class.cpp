@@ -3,6 +3,8 @@
 #include <bit>
 #include <map>
 
+#include "planner/graph/segment_lives.h"
+
 namespace stw {
 
 namespace {
@@ -10,7 +12,8 @@ namespace {
 // A segment as a list of numbers. Two segments are equal exactly if their lists are.
 class Signature {
  public:
-  Signature(const Graph& graph, const Segment& segment, const std::vector<bool>& is_shared)
+  Signature(const Graph& graph, const Segment& segment, const SegmentLives& lives,
+            const std::vector<bool>& is_shared)
       : graph_(graph), is_shared_(is_shared) {
     add(static_cast<int64_t>(segment.kind));
     for (int i = 0; i < segment.op_count; ++i) add(graph.ops[segment.first_op + i]);
@@ -18,10 +21,17 @@ class Signature {
     for (int i = 0; i < segment.gradient_op_count; ++i)
       add(graph.gradient_ops[segment.first_gradient_op + i]);
     for (int op : segment.saveable) add(static_cast<int64_t>(op - segment.first_op));
-    add(segment.input);
     add(segment.output);
-    // Whether the output is kept for the next segment's backward pass.
-    add(int64_t{&segment != &graph.segments.back() && (&segment + 1)->gradient_op_count > 0});
+    for (const bool is : {lives.keeps_output, lives.has_readers}) add(int64_t{is});
+    add(static_cast<int64_t>(lives.outputs.size()));
+    for (const auto& [tensor, is_kept, outlives_forward, is_in_backward, outlives_backward] : lives.outputs) {
+      add(tensor);
+      for (const bool is : {is_kept, outlives_forward, is_in_backward, outlives_backward}) add(int64_t{is});
+    }
+    for (const auto& [tensor, enters, leaves] : lives.gradients) {
+      add(tensor);
+      for (const bool is : {enters, leaves}) add(int64_t{is});
+    }
   }
   std::vector<int64_t> take() { return std::move(numbers_); }
 
@@ -92,8 +102,11 @@ std::vector<int> segment_classes(const Graph& graph) {
   const std::vector<bool> is_shared = shared_parameters(graph);
   std::map<std::vector<int64_t>, int> known;
   std::vector<int> classes;
-  for (const Segment& s : graph.segments)
-    classes.push_back(known.try_emplace(Signature(graph, s, is_shared).take(), static_cast<int>(known.size()))
+  const std::vector<SegmentLives> lives = segment_lives(graph);
+  for (size_t s = 0; s < lives.size(); ++s)
+    classes.push_back(known
+                          .try_emplace(Signature(graph, graph.segments[s], lives[s], is_shared).take(),
+                                       static_cast<int>(known.size()))
                           .first->second);
   return classes;
 }

@@ -34,12 +34,16 @@ NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t 
 
 SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads,
                                Recompute recompute, TraceCache& cache)
+    : SegmentProfile(graph, arena, segment, segment_lives(graph)[segment], threads, recompute, cache) {}
+
+SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment,
+                               const SegmentLives& lives, int threads, Recompute recompute, TraceCache& cache)
     : graph_(graph),
       arena_(arena),
       segment_(segment),
       threads_(threads),
-      traces_(cache.of(graph, arena, segment, threads, recompute)),
-      numbers_(graph, graph.segments[segment]) {}
+      traces_(cache.of(graph, arena, segment, lives, threads, recompute)),
+      numbers_(graph, graph.segments[segment], lives) {}
 
 std::vector<SegmentProfile::Option> SegmentProfile::options(int64_t micro_batch) const {
   const int64_t rows = rows_in_tiles(graph_, graph_.segments[segment_]);
@@ -62,8 +66,8 @@ SegmentProfile::Stage SegmentProfile::forward_stage(const Pricing& pricing, int6
   stage.ops = pricing.ops(s.first_op, s.op_count, samples);
   for (int t : copies.forward_fetches)
     stage.fetches = size_add(stage.fetches, pricing.op(graph_.op(graph_.fetch_op(t)), samples));
-  if (s.input >= 0 && arena_.on_host(s.input))
-    stage.stores = pricing.op(graph_.op(graph_.store_op(s.input)), samples);
+  if (const int input = input_on_host(graph_, s, arena_.offload); input >= 0)
+    stage.stores = pricing.op(graph_.op(graph_.store_op(input)), samples);
   return stage;
 }
 
@@ -154,14 +158,9 @@ std::vector<int64_t> SegmentProfile::sizes_with(int64_t tile_rows, int64_t sampl
 
 void SegmentProfile::set_bytes(const std::vector<Option>& options, int64_t samples, Figures figures,
                                std::vector<OwnFigures>& list) const {
-  const Segment& s = graph_.segments[segment_];
   // Bytes of inputs that only the loss needs. They are free when this segment's backward pass begins.
   int64_t targets = 0;
   for (int t : graph_.loss_inputs()) targets += aligned(graph_.at(t).bytes(samples), arena_.alignment);
-  // Bytes of the input, if an earlier segment keeps it. Tokens are not counted: they stay to the end.
-  const int64_t input = s.input >= 0 && s.gradient_op_count > 0 && !arena_.on_host(s.input)
-                            ? aligned(graph_.at(s.input).bytes(samples), arena_.alignment)
-                            : 0;
   std::map<int64_t, std::vector<int64_t>> all_sizes;  // by rows of a tile
   std::vector<int64_t> change;
   for (size_t n = 0; n < options.size(); ++n) {
@@ -180,7 +179,7 @@ void SegmentProfile::set_bytes(const std::vector<Option>& options, int64_t sampl
       change[static_cast<size_t>(life.last) + 1] -= bytes;
     }
     change[t.backward] -= targets;
-    change[static_cast<size_t>(t.input_last) + 1] -= input;
+    for (const auto& [size, last] : t.released) change[static_cast<size_t>(last) + 1] -= sizes[size];
     int64_t live = 0;
     int i = 0;
     const auto most_until = [&](int end) {
@@ -325,8 +324,8 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
   const Segment& s = graph.segments.back();
   Emitter e(graph, arena, threads, samples, 0, ops_of_a_head);
   MicroBuilder builder(graph, e, true);
-  e.assume(s.input, Phase::forward);
-  e.watch(s.input);
+  e.assume(s.inputs[0], Phase::forward);
+  e.watch(s.inputs[0]);
   std::vector<int> inputs = graph.loss_inputs();
   for (int t : graph.body_inputs()) {
     const auto ops = std::span(graph.ops).subspan(static_cast<size_t>(s.first_op));
@@ -357,7 +356,10 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
   }
   Variant v;
   v.saved = static_cast<uint32_t>(chunks);
-  int64_t live = 0;
+  int64_t live = 0;  // with the outputs that no segment keeps
+  const std::vector<SegmentLives> lives = segment_lives(graph);
+  for (const OutsideOutput& o : lives.back().outputs)
+    if (!o.is_kept) live += aligned(graph.at(o.tensor).bytes(samples), arena.alignment);
   v.peak = INT64_MIN;
   for (size_t i = 0; i < p.instructions.size(); ++i) v.peak = std::max(v.peak, live += change[i]);
   return v;

@@ -14,8 +14,8 @@
 namespace stw {
 
 // One choice for a segment at a micro-batch. Bytes are multiples of the alignment. `kept` and `peak` count
-// neither the bytes that earlier segments keep (among them this segment's input) nor the inputs of the
-// micro-batch.
+// neither the bytes that earlier segments keep (among them, usually, this segment's inputs) nor the inputs of
+// the micro-batch.
 struct Variant {
   uint32_t saved = ~0u;  // save-set; for the head the number of loss chunks
   int64_t kept = 0;      // bytes that are alive until the backward pass has finished this segment
@@ -79,6 +79,9 @@ class SegmentProfile {
                                       const NeighbourCopies& copies = {}) const;
 
  private:
+  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives, int threads,
+                 Recompute recompute, TraceCache& cache);
+
   using Rows = SegmentTraces::Rows;
   using Size = SegmentTraces::Size;
   using Life = SegmentTraces::Life;

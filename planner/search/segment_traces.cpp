@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <set>
 #include <utility>
 
 #include "planner/base/check_in.h"
@@ -16,23 +15,6 @@ namespace {
 
 constexpr size_t ops_of_a_trace = 128;  // about as many
 
-std::vector<int> gradients_from_above(const Graph& graph, const Arena& arena, const Segment& segment) {
-  std::vector<int> list;
-  std::set<int> made;
-  for (int i = 0; i < segment.gradient_op_count; ++i) {
-    const Op& op = graph.gradient_ops[segment.first_gradient_op + i];
-    for (int t : op.inputs) {
-      if (t < 0 || made.count(t) || arena.of_tensor[t] >= 0 || arena.on_host(t)) continue;
-      if (graph.at(t).role == Role::input || graph.producer[t] >= 0) continue;
-      list.push_back(t);
-      made.insert(t);
-    }
-    for (int t : op.outputs)
-      if (t >= 0) made.insert(t);
-  }
-  return list;
-}
-
 // Arbitrary numbers of rows, which only serve to distinguish the tiles in the emitted program.
 struct TraceRows {
   int64_t all, tile, last_tile;
@@ -44,14 +26,15 @@ struct TraceRows {
 // traces, also in two graphs.
 class TraceKey {
  public:
-  TraceKey(const Graph& graph, const Arena& arena, size_t segment, int threads)
+  TraceKey(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives, int threads)
       : graph_(graph),
         arena_(arena),
         segment_(graph.segments[segment]),
         rows_(graph, segment_),
         threads_(threads),
-        local_(graph, segment_) {
-    add_segment(segment);
+        local_(graph, segment_, lives) {
+    add_segment();
+    add_lives(lives);
     for (int i = 0; i < segment_.op_count; ++i) add_op(segment_.first_op + i);
     for (int i = 0; i < segment_.gradient_op_count; ++i) add_op(first_gradient_op() + i);
     // Whether a weight gradient is deferred depends on the op after a fused run, too.
@@ -65,11 +48,10 @@ class TraceKey {
   void add(int64_t number) { numbers_.push_back(number); }
   int first_gradient_op() const { return static_cast<int>(graph_.ops.size()) + segment_.first_gradient_op; }
 
-  void add_segment(size_t index) {
+  void add_segment() {
     for (int64_t x :
-         {segment_.op_count, segment_.gradient_op_count, local_.of_tensor(segment_.input),
-          local_.of_tensor(segment_.output), int{arena_.offload.overlap},
-          int{graph_.segments[index + 1].gradient_op_count > 0}, static_cast<int>(segment_.saveable.size())})
+         {segment_.op_count, segment_.gradient_op_count, local_.of_tensor(segment_.output),
+          int{arena_.offload.overlap}, static_cast<int>(segment_.saveable.size())})
       add(x);
     for (int op : segment_.saveable) add(local_.of_op(op));
     for (int with : segment_.kept_with) add(with);
@@ -80,6 +62,22 @@ class TraceKey {
     for (const auto* list : {&part.inner, &part.inner_gradients}) {
       add(static_cast<int64_t>(list->size()));
       for (int t : *list) add(local_.of_tensor(t));
+    }
+  }
+
+  void add_lives(const SegmentLives& lives) {
+    for (const bool is : {lives.keeps_output, lives.has_readers}) add(is);
+    const std::vector<int>& inputs = segment_.inputs;
+    add(static_cast<int64_t>(lives.outputs.size()));
+    for (const auto& [tensor, is_kept, outlives_forward, is_in_backward, outlives_backward] : lives.outputs) {
+      add(local_.of_tensor(tensor));
+      add(std::find(inputs.begin(), inputs.end(), tensor) != inputs.end());
+      for (const bool is : {is_kept, outlives_forward, is_in_backward, outlives_backward}) add(is);
+    }
+    add(static_cast<int64_t>(lives.gradients.size()));
+    for (const auto& [tensor, enters, leaves] : lives.gradients) {
+      add(local_.of_tensor(tensor));
+      for (const bool is : {enters, leaves}) add(is);
     }
   }
 
@@ -137,19 +135,24 @@ class TraceKey {
 
 }  // namespace
 
-LocalNumbers::LocalNumbers(const Graph& graph, const Segment& segment)
+LocalNumbers::LocalNumbers(const Graph& graph, const Segment& segment, const SegmentLives& lives)
     : first_op_(segment.first_op),
       op_count_(segment.op_count),
       first_gradient_op_(static_cast<int>(graph.ops.size()) + segment.first_gradient_op),
       gradient_op_count_(segment.gradient_op_count) {
-  const auto add = [&](const Op& op) {
+  const auto add_operands = [&](const Op& op) {
     for (const auto* list : {&op.inputs, &op.outputs})
-      for (int t : *list)
-        if (t >= 0 && numbers_.try_emplace(t, static_cast<int>(tensors_.size())).second)
-          tensors_.push_back(t);
+      for (int t : *list) add(t);
   };
-  for (int i = 0; i < op_count_; ++i) add(graph.op(first_op_ + i));
-  for (int i = 0; i < gradient_op_count_; ++i) add(graph.op(first_gradient_op_ + i));
+  for (int i = 0; i < op_count_; ++i) add_operands(graph.op(first_op_ + i));
+  for (int i = 0; i < gradient_op_count_; ++i) add_operands(graph.op(first_gradient_op_ + i));
+  for (const OutsideOutput& o : lives.outputs) add(o.tensor);
+  for (const OutsideGradient& g : lives.gradients) add(g.tensor);
+}
+
+void LocalNumbers::add(int tensor) {
+  if (tensor >= 0 && numbers_.try_emplace(tensor, static_cast<int>(tensors_.size())).second)
+    tensors_.push_back(tensor);
 }
 
 int LocalNumbers::of_tensor(int tensor) const {
@@ -169,24 +172,22 @@ int LocalNumbers::op(int number) const {
   return number < op_count_ ? first_op_ + number : first_gradient_op_ + number - op_count_;
 }
 
-SegmentTraces::Source::Source(const Graph& all, const Arena& of_graph, size_t index, int cpu_threads)
+SegmentTraces::Source::Source(const Graph& all, const Arena& of_graph, size_t index,
+                              const SegmentLives& of_segment, int cpu_threads)
     : graph(all),
       arena(of_graph),
       segment(index),
+      lives(of_segment),
       threads(cpu_threads),
-      numbers(all, all.segments[index]),
-      input(all.segments[index].input >= 0 ? all.segments[index].input : all.inputs[Input::tokens]),
-      inputs(all.body_inputs()),
-      from_above(gradients_from_above(all, of_graph, all.segments[index])),
+      numbers(all, all.segments[index], of_segment),
+      sample_inputs(all.body_inputs()),
       forward_reads(host_reads(all, of_graph, index, Phase::forward, true)),
-      backward_reads(host_reads(all, of_graph, index, Phase::backward, true)) {
-  std::erase(inputs, all.inputs[Input::tokens]);
-}
+      backward_reads(host_reads(all, of_graph, index, Phase::backward, true)) {}
 
-SegmentTraces::SegmentTraces(const Graph& graph, const Arena& arena, size_t segment, int threads,
-                             Recompute recompute) {
+SegmentTraces::SegmentTraces(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives,
+                             int threads, Recompute recompute) {
   const Segment& s = graph.segments[segment];
-  const Source source(graph, arena, segment, threads);
+  const Source source(graph, arena, segment, lives, threads);
   if (s.kind != SegmentKind::block) {
     traces_.push_back(trace(source, ~0u, 1));
     return;
@@ -217,9 +218,12 @@ SegmentTraces::Trace SegmentTraces::trace(const Source& source, uint32_t saved, 
   Emitter e(graph, source.arena, source.threads, 1, 0, ops_of_a_trace);
   const bool overlap = source.arena.offload.overlap;
   MicroBuilder builder(graph, e, true, overlap);
-  e.assume(source.input, Phase::forward);
-  e.watch(source.input);
-  for (int t : source.inputs) e.input(t);
+  const std::vector<OutsideOutput>& outside = source.lives.outputs;
+  for (const OutsideOutput& o : outside) {
+    e.assume(o.tensor, Phase::forward);
+    e.watch(o.tensor);
+  }
+  for (int t : source.sample_inputs) e.input(t);
   if (overlap) builder.fetch(source.forward_reads, Phase::forward);
   if (overlap) e.end_stage();
   Trace t;
@@ -231,16 +235,23 @@ SegmentTraces::Trace SegmentTraces::trace(const Source& source, uint32_t saved, 
   if (tiles > 1) cut.push_back({(tiles - 1) * rows.tile, rows.last_tile});
   builder.forward(segment, saved, cut);
   if (overlap) e.end_stage();
+  for (size_t k = 0; k < outside.size(); ++k)
+    if (outside[k].outlives_forward && !source.arena.on_host(outside[k].tensor)) e.outlive(e.watched()[k]);
   e.watch(s.output);
-  for (int other : source.inputs) e.watch(other);
+  for (int t : source.sample_inputs) e.watch(t);
   t.backward = e.instruction_count();
-  for (int gradient : source.from_above) e.assume(gradient, Phase::backward);
+  for (const OutsideGradient& g : source.lives.gradients)
+    if (g.enters && s.gradient_op_count > 0) e.assume(g.tensor, Phase::backward);
   if (overlap) builder.fetch(source.backward_reads, Phase::backward);
   if (overlap) e.end_stage();
   t.backward_ops = e.instruction_count();
   for (const int op : unshared_weight_gradients(graph, s, saved))
     t.unshared.push_back(static_cast<int16_t>(source.numbers.of_op(op)));
   builder.backward(segment, saved, cut);
+  for (const OutsideGradient& g : source.lives.gradients)
+    if (g.leaves && e.has(g.tensor)) e.outlive(e.buffer_of(g.tensor));
+  for (size_t k = 0; k < outside.size(); ++k)
+    if (outside[k].outlives_backward) e.outlive(e.watched()[k]);
   for (int gradient : builder.pending()) e.hold(e.buffer_of(gradient));
   const Program p = e.finish(0);
   record(source, e, p, t);
@@ -274,14 +285,21 @@ void SegmentTraces::record(const Source& source, const Emitter& e, const Program
           .push_back({static_cast<int16_t>(i.op + k - s.first_op), k > 0});
     if (i.workspace.buffer >= 0) workspace_of[i.workspace.buffer] = {numbers.of_op(i.op), i.ops};
   }
+  // In `watched`: outputs of other segments, then the segment's output, then the inputs of samples.
+  const std::vector<int>& watched = e.watched();
+  const size_t outside_count = source.lives.outputs.size();
   for (int b = 0; b < static_cast<int>(p.buffers.size()); ++b) {
     const Buffer& buffer = p.buffers[b];
-    if (std::find(e.watched().begin() + 2, e.watched().end(), b) != e.watched().end()) continue;
-    const bool is_output = b == e.watched()[1];
-    // The input is not counted here if an earlier segment keeps it. No earlier segment keeps an input that
-    // goes to host memory, or that no backward pass needs; then its memory is free for later buffers.
-    if (b == e.watched()[0] && !arena.on_host(source.input) && (s.gradient_op_count > 0 || s.input < 0)) {
-      t.input_last = buffer.last;
+    const auto place = static_cast<size_t>(std::find(watched.begin(), watched.end(), b) - watched.begin());
+    if (place > outside_count && place < watched.size()) continue;
+    const bool is_output = b == watched[outside_count];
+    // An output of an earlier segment, unless a tensor of this segment may take its memory.
+    const OutsideOutput* outside = place < outside_count ? &source.lives.outputs[place] : nullptr;
+    if (outside && (!outside->outlives_forward || arena.on_host(outside->tensor))) outside = nullptr;
+    if (outside && outside->is_kept) {  // the earlier segment counts it
+      if (!outside->outlives_backward)
+        t.released.push_back({size_index({false, numbers.of_tensor(outside->tensor), 0, Rows::all}),
+                              static_cast<uint16_t>(buffer.last)});
       continue;
     }
     const auto op = workspace_of.find(b);
@@ -293,26 +311,27 @@ void SegmentTraces::record(const Source& source, const Emitter& e, const Program
         is_workspace ? op->second : std::pair{numbers.of_tensor(buffer.tensor), 0};
     assert(is_workspace || tensor_or_op >= 0);
     int last = buffer.last;
-    if (is_output) last = std::max(last, t.backward - 1);
+    if (is_output && source.lives.has_readers) last = std::max(last, t.backward - 1);
+    const bool ends_in_forward = outside && !outside->is_in_backward;
+    last = std::min(last, (ends_in_forward ? t.backward : t.instructions) - 1);
     const uint16_t size = size_index({is_workspace, tensor_or_op, ops, part});
-    // The output stays for the backward pass of the next segment, unless that segment has none, or stores the
-    // output in host memory.
-    const bool stays =
-        is_output && !arena.on_host(s.output) && graph.segments[source.segment + 1].gradient_op_count > 0;
-    if (buffer.first < t.backward && (last >= t.backward || stays)) t.kept.push_back(size);
+    // The output stays for a backward pass, unless it goes to host memory.
+    const bool stays = is_output && source.lives.keeps_output && !arena.on_host(s.output);
+    if (!outside && buffer.first < t.backward && (last >= t.backward || stays)) t.kept.push_back(size);
     t.lives.push_back({size, static_cast<uint16_t>(buffer.first), static_cast<uint16_t>(last)});
   }
 }
 
 std::shared_ptr<const SegmentTraces> TraceCache::of(const Graph& graph, const Arena& arena, size_t segment,
-                                                    int threads, Recompute recompute) {
+                                                    const SegmentLives& lives, int threads,
+                                                    Recompute recompute) {
   const auto make = [&] {
-    return std::make_shared<const SegmentTraces>(graph, arena, segment, threads, recompute);
+    return std::make_shared<const SegmentTraces>(graph, arena, segment, lives, threads, recompute);
   };
   // Other segments have one trace. Updates inside the backward pass have ops outside of the segment.
   if (graph.segments[segment].kind != SegmentKind::block || graph.fuses_updates()) return make();
   check_in();
-  std::vector<int64_t> key = TraceKey(graph, arena, segment, threads).take();
+  std::vector<int64_t> key = TraceKey(graph, arena, segment, lives, threads).take();
   key.push_back(static_cast<int64_t>(recompute));
   std::shared_ptr<const SegmentTraces>& known = known_[std::move(key)];
   if (!known) known = make();

@@ -15,23 +15,27 @@
 #include <memory>
 #include <vector>
 
+#include "planner/graph/segment_lives.h"
 #include "planner/plan/plan.h"
 #include "planner/program/emitter.h"
 
 namespace stw {
 
-// Numbers the tensors of a segment in the order in which its ops name them, and its ops: first the forward
-// ops, then the gradient ops. Another op `o`, which only fused updates have, has the number -1 - o.
+// Numbers the tensors of a segment in the order in which its ops name them, then those of other segments that
+// are alive in its passes. Numbers its ops: first the forward ops, then the gradient ops. Another op `o`, which
+// only fused updates have, has the number -1 - o.
 class LocalNumbers {
  public:
-  LocalNumbers(const Graph& graph, const Segment& segment);
-  int of_tensor(int tensor) const;  // -1: the segment's ops do not name it
+  LocalNumbers(const Graph& graph, const Segment& segment, const SegmentLives& lives);
+  int of_tensor(int tensor) const;  // -1: another tensor
   int tensor(int number) const { return tensors_[static_cast<size_t>(number)]; }
   const std::vector<int>& tensors() const { return tensors_; }
   int of_op(int op) const;
   int op(int number) const;
 
  private:
+  void add(int tensor);
+
   std::vector<int> tensors_;
   std::map<int, int> numbers_;
   int first_op_, op_count_, first_gradient_op_, gradient_op_count_;  // as numbers of Graph::op
@@ -61,10 +65,14 @@ class SegmentTraces {
     int16_t tensor;
     bool is_store;
   };
+  // An output that an earlier segment counts, and that no op needs after the instruction `last`.
+  struct Released {
+    uint16_t size, last;
+  };
   struct Trace {
     uint32_t saved = 0;
     int tiles = 1;                               // 3 stands for 3 or more
-    std::vector<Life> lives;                     // of all buffers except the input's
+    std::vector<Life> lives;                     // of all buffers except those that earlier segments count
     std::vector<uint16_t> kept;                  // sizes of buffers that live until the backward pass
     std::vector<RecomputedOp> recomputed;        // ops that are recomputed over all rows
     std::vector<RecomputedOp> recomputed_tiles;  // ops that are recomputed tile by tile
@@ -73,10 +81,11 @@ class SegmentTraces {
     int instructions = 0, backward = 0;          // `backward`: the first instruction of the backward pass
     // For each pass, the first instruction after its fetches. These fetches run while a neighbour computes.
     int forward_ops = 0, backward_ops = 0;
-    int input_last = 0;  // the last instruction that needs the input's buffer
+    std::vector<Released> released;
   };
 
-  SegmentTraces(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute);
+  SegmentTraces(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives, int threads,
+                Recompute recompute);
 
   const std::vector<Trace>& traces() const { return traces_; }
   const std::vector<Size>& sizes() const { return sizes_; }  // distinct
@@ -84,16 +93,15 @@ class SegmentTraces {
  private:
   // The graph, and the lists that are the same for all traces of the segment.
   struct Source {
-    Source(const Graph& graph, const Arena& arena, size_t segment, int threads);
+    Source(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives, int threads);
     const Graph& graph;
     const Arena& arena;
     size_t segment;
+    const SegmentLives& lives;
     int threads;
     LocalNumbers numbers;
-    // Tensors. inputs: other inputs that the segment may read; they are always alive, and OffloadSearch
-    // counts them. from_above: gradients that later segments compute and that the backward ops read.
-    int input;
-    std::vector<int> inputs, from_above, forward_reads, backward_reads;  // reads: host_reads
+    // Tensors. sample_inputs: they are always alive, and OffloadSearch counts them.
+    std::vector<int> sample_inputs, forward_reads, backward_reads;  // reads: host_reads
   };
   Trace trace(const Source& source, uint32_t saved, int tiles);
   // Sets the trace's instructions and buffers.
@@ -108,8 +116,9 @@ class SegmentTraces {
 // Traces of segments of several graphs. Segments that are alike share theirs.
 class TraceCache {
  public:
-  std::shared_ptr<const SegmentTraces> of(const Graph& graph, const Arena& arena, size_t segment, int threads,
-                                          Recompute recompute);
+  // `lives`: those of the segment (segment_lives).
+  std::shared_ptr<const SegmentTraces> of(const Graph& graph, const Arena& arena, size_t segment,
+                                          const SegmentLives& lives, int threads, Recompute recompute);
 
  private:
   std::map<std::vector<int64_t>, std::shared_ptr<const SegmentTraces>> known_;

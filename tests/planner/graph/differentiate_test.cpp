@@ -122,7 +122,7 @@ TEST(Differentiate, NothingRunsBelowTheLowestTrainableParameter) {
     }
     // The second block needs no gradient of its input.
     for (const Op& op : g.gradient_ops)
-      if (op.kind == OpKind::norm_gradient && op.segment == 2 && op.inputs[0] == g.segments[2].input) {
+      if (op.kind == OpKind::norm_gradient && op.segment == 2 && op.inputs[0] == g.segments[2].inputs[0]) {
         EXPECT_EQ(op.outputs[0], -1);
       }
     expect_plannable(g);

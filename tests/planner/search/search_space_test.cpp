@@ -6,6 +6,7 @@
 #include <set>
 
 #include "planner/search/segment_class.h"
+#include "tests/planner/branching_graphs.h"
 #include "tests/planner/random_graphs.h"
 #include "tests/planner/small_graphs.h"
 
@@ -63,6 +64,9 @@ TEST(SegmentProfile, PredictsTheMemoryOfWholePrograms) {
   fused.fused_update = true;
   for (uint32_t seed = 0; seed < 40; ++seed)
     graphs.push_back(RandomModel(seed).graph(seed % 4 ? Numerics{} : fused));
+  for (const Branching branching : all_branchings) graphs.push_back(branching_graph(branching));
+  for (uint32_t seed = 0; seed < 200; ++seed)
+    graphs.push_back(RandomNetwork(seed).graph(seed % 4 ? Numerics{} : fused));
   add_small_tiles(graphs);
 #ifdef STW_SANITIZED
   constexpr int rounds = 3;
@@ -193,21 +197,31 @@ std::vector<Point> all_points(const Graph& g, const Request& request, const Devi
 }
 
 #ifdef STW_SANITIZED
-constexpr uint32_t models = 12;
+constexpr uint32_t models = 12, networks = 40;
 #else
-constexpr uint32_t models = 240;
+constexpr uint32_t models = 240, networks = 600;
 #endif
 
-// Two of three models have tensors in host memory. Some have an update inside the backward pass.
-TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
+// The tensors of all blocks that may be kept or not.
+size_t saveable(const Graph& g) {
+  size_t count = 0;
+  for (const Segment& s : g.segments) count += s.kind == SegmentKind::block ? s.saveable.size() : 0;
+  return count;
+}
+
+// Two of three models have tensors in host memory. Some have an update inside the backward pass. `Model`:
+// RandomModel or RandomNetwork.
+template <class Model>
+void expect_all_choices(uint32_t count, size_t most_saveable) {
   std::mt19937 random(7);
   int pareto_points = 0, higher = 0;
-  for (uint32_t seed = 0; seed < models; ++seed) {
+  for (uint32_t seed = 0; seed < count; ++seed) {
     const DeviceProfile& device = *find_device(seed % 2 ? "cpu" : "rtx4090");
     Numerics numerics;
     numerics.precision = seed % 3 ? Precision::fp32 : Precision::bf16;
     numerics.fused_update = seed % 12 == 1;
-    Graph g = RandomModel(seed).graph(numerics);
+    Graph g = Model(seed).graph(numerics);
+    if (saveable(g) > most_saveable) continue;
     g.tile_rows = {int64_t{2} << seed % 5};
     Request request = request_of(1 + static_cast<int64_t>(random() % (g.blocks() > 2 ? 2 : 4)));
     request.host_bytes = size_limit;
@@ -259,10 +273,12 @@ TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) {
       }
     }
   }
-  RecordProperty("pareto_points", pareto_points);
   std::printf("%d of %d Pareto points are laid out without a gap\n", pareto_points - higher, pareto_points);
   EXPECT_LT(higher, pareto_points / 4);
 }
+
+TEST(OffloadSearch, EqualsAllChoicesOfRandomModels) { expect_all_choices<RandomModel>(models, 20); }
+TEST(OffloadSearch, EqualsAllChoicesOfRandomNetworks) { expect_all_choices<RandomNetwork>(networks, 12); }
 
 // Most offload choices give neither a smaller arena nor a faster plan. Their bytes and copies show this
 // without a search.

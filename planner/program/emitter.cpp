@@ -54,7 +54,10 @@ void Emitter::store(int tensor, Phase phase) {
 }
 
 void Emitter::end_stage() {
-  for (int b : copied_) hold(b);
+  for (int b : copied_) {
+    hold(b);
+    copied_in_[b] = stage_;
+  }
   copied_.clear();
   stage_ += 1;
 }
@@ -228,6 +231,8 @@ void Emitter::merge_in_place() {
         if (from.last != static_cast<int>(n) || to.first != static_cast<int>(n) || to.bytes != from.bytes)
           continue;
         if (from.owner == MemoryClass::inputs || in.offset != 0 || out.offset != 0) continue;
+        const auto copy = copied_in_.find(in.buffer);
+        if (copy != copied_in_.end() && copy->second == whole.stage) continue;
         if (uses_of(source) > 1) continue;  // read twice, or computed by an earlier op of this instruction
         from.last = to.last;
         // The output that takes over this buffer is kept for the backward pass.

@@ -2,6 +2,7 @@
 // buffer lives.
 #pragma once
 #include <algorithm>
+#include <map>
 
 #include "planner/graph/feed_forward.h"
 #include "planner/program/program.h"
@@ -118,7 +119,8 @@ class Emitter {
   int64_t samples_, rows_;
   int64_t first_element_ = 0, elements_ = 0;
   int stage_ = 0;
-  std::vector<int> copied_;  // buffers that a copy of this stage reads or fills
+  std::vector<int> copied_;       // buffers that a copy of this stage reads or fills
+  std::map<int, int> copied_in_;  // such buffers of earlier stages, with the last of these stages
   Program program_;
   std::vector<int> value_;      // tensor -> buffer, or -1
   std::vector<Phase> made_in_;  // by buffer

@@ -19,8 +19,8 @@ inline constexpr Branching all_branchings[] = {Branching::long_skip, Branching::
 
 class BranchingBuilder {
  public:
-  BranchingBuilder(Branching branching, Format compute, bool in_one_segment = false)
-      : b_("branching", 20, 24, compute), branching_(branching), in_one_segment_(in_one_segment) {}
+  BranchingBuilder(Branching branching, Format compute, bool in_one_segment = false, int64_t sequence = 20)
+      : b_("branching", sequence, 24, compute), branching_(branching), in_one_segment_(in_one_segment) {}
 
   // `in_one_segment`: the same ops, all of them except the head in one segment.
   Graph graph() {
@@ -85,10 +85,10 @@ class BranchingBuilder {
   bool in_one_segment_;
 };
 
-inline Graph branching_graph(Branching branching, const Numerics& numerics = {},
-                             bool in_one_segment = false) {
-  return completed(BranchingBuilder(branching, compute_format(numerics.precision), in_one_segment).graph(),
-                   numerics);
+inline Graph branching_graph(Branching branching, const Numerics& numerics = {}, bool in_one_segment = false,
+                             int64_t sequence = 20) {
+  const Format compute = compute_format(numerics.precision);
+  return completed(BranchingBuilder(branching, compute, in_one_segment, sequence).graph(), numerics);
 }
 
 // Random small networks of one to three blocks, for checks against all choices. A block may read any earlier

@@ -79,8 +79,8 @@ class SegmentProfile {
                                       const NeighbourCopies& copies = {}) const;
 
  private:
-  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives, int threads,
-                 Recompute recompute, TraceCache& cache);
+  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives,
+                 int threads, Recompute recompute, TraceCache& cache);
 
   using Rows = SegmentTraces::Rows;
   using Size = SegmentTraces::Size;

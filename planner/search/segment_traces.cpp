@@ -49,9 +49,8 @@ class TraceKey {
   int first_gradient_op() const { return static_cast<int>(graph_.ops.size()) + segment_.first_gradient_op; }
 
   void add_segment() {
-    for (int64_t x :
-         {segment_.op_count, segment_.gradient_op_count, local_.of_tensor(segment_.output),
-          int{arena_.offload.overlap}, static_cast<int>(segment_.saveable.size())})
+    for (int64_t x : {segment_.op_count, segment_.gradient_op_count, local_.of_tensor(segment_.output),
+                      int{arena_.offload.overlap}, static_cast<int>(segment_.saveable.size())})
       add(x);
     for (int op : segment_.saveable) add(local_.of_op(op));
     for (int with : segment_.kept_with) add(with);
@@ -184,8 +183,8 @@ SegmentTraces::Source::Source(const Graph& all, const Arena& of_graph, size_t in
       forward_reads(host_reads(all, of_graph, index, Phase::forward, true)),
       backward_reads(host_reads(all, of_graph, index, Phase::backward, true)) {}
 
-SegmentTraces::SegmentTraces(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives,
-                             int threads, Recompute recompute) {
+SegmentTraces::SegmentTraces(const Graph& graph, const Arena& arena, size_t segment,
+                             const SegmentLives& lives, int threads, Recompute recompute) {
   const Segment& s = graph.segments[segment];
   const Source source(graph, arena, segment, lives, threads);
   if (s.kind != SegmentKind::block) {

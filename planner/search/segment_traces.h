@@ -22,8 +22,8 @@
 namespace stw {
 
 // Numbers the tensors of a segment in the order in which its ops name them, then those of other segments that
-// are alive in its passes. Numbers its ops: first the forward ops, then the gradient ops. Another op `o`, which
-// only fused updates have, has the number -1 - o.
+// are alive in its passes. Numbers its ops: first the forward ops, then the gradient ops. Another op `o`,
+// which only fused updates have, has the number -1 - o.
 class LocalNumbers {
  public:
   LocalNumbers(const Graph& graph, const Segment& segment, const SegmentLives& lives);
@@ -84,8 +84,8 @@ class SegmentTraces {
     std::vector<Released> released;
   };
 
-  SegmentTraces(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives, int threads,
-                Recompute recompute);
+  SegmentTraces(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives,
+                int threads, Recompute recompute);
 
   const std::vector<Trace>& traces() const { return traces_; }
   const std::vector<Size>& sizes() const { return sizes_; }  // distinct

@@ -836,13 +836,14 @@ STW_API stw_status stw_plan_verify(const stw_plan* plan, stw_error* error) STW_N
 typedef struct stw_relaxation_info {
   uint32_t struct_size;
   uint32_t changes_numerics; /* 1: the trained bits would be different */
-  uint64_t saves_bytes;      /* bytes by which the change lowers the smallest peak. For host_memory: bytes by
-                                which the peak with this host memory is below the smallest peak without it */
-  double costs_fraction;     /* change in the time of a token, as a fraction of its time if there were enough
-                                memory without the change; negative: faster */
-  char change[64];           /* the settings to change: "states 8, master split8", ...; the comment of this
-                                struct lists them. Cut where it is longer; `flags` is complete */
-  uint32_t fits;             /* 1: this change is enough */
+  uint64_t saves_bytes;  /* bytes by which the change lowers the smallest peak; if `fits` is 1, it may be a
+                            little more. For host_memory: bytes by which the peak with this host memory is
+                            below the smallest peak without it */
+  double costs_fraction; /* change in the time of a token, as a fraction of its time if there were enough
+                            memory without the change; negative: faster */
+  char change[64];       /* the settings to change: "states 8, master split8", ...; the comment of this
+                            struct lists them. Cut where it is longer; `flags` is complete */
+  uint32_t fits;         /* 1: this change is enough */
   uint32_t reserved;
   char flags[192];          /* the change as flags of the command: "--states 8 --master split8" */
   char effect[192];         /* what is different in the result, in words; empty: nothing */

@@ -38,7 +38,7 @@ std::vector<bool> updated(const Graph& graph) {
 }  // namespace
 
 OffloadBound::OffloadBound(const SearchContext& context, OffloadSearch& plain)
-    : context_(context), plain_(plain), is_updated_(updated(context.graph)), nothing_(measure({})) {}
+    : context_(context), plain_(plain), is_updated_(updated(context.graph)), nothing_(measure_whole({})) {}
 
 int OffloadBound::most_states() const {
   const bool has_masters = std::any_of(context_.graph.tensors.begin(), context_.graph.tensors.end(),
@@ -60,7 +60,31 @@ OffloadBound::Corner OffloadBound::corner(const Offload& offload) const {
           offload[Offloaded::weights], offload[Offloaded::inputs]};
 }
 
-OffloadFigures OffloadBound::measure(const Offload& offload) const {
+OffloadFigures OffloadBound::measure(const Offload& offload) {
+  OffloadFigures sum = nothing_;
+  sum.offload = offload;
+  for (int k = 0; k < offloaded_count; ++k) {
+    const auto kind = static_cast<Offloaded>(k);
+    if (offload[kind] == 0) continue;
+    const auto [entry, is_new] = of_kinds_.try_emplace({kind, offload[kind], offload.overlap});
+    OffloadFigures& f = entry->second;
+    if (is_new) {
+      Offload alone;
+      alone[kind] = offload[kind];
+      alone.overlap = offload.overlap;
+      f = measure_whole(alone);
+    }
+    sum.resident_bytes -= nothing_.resident_bytes - f.resident_bytes;
+    for (uint64_t OffloadFigures::*figure :
+         {&OffloadFigures::host_bytes, &OffloadFigures::update_bytes, &OffloadFigures::gradient_bytes,
+          &OffloadFigures::first_fetches, &OffloadFigures::next_fetches, &OffloadFigures::stores})
+      sum.*figure = size_add(sum.*figure, f.*figure);
+    sum.inputs.insert(sum.inputs.end(), f.inputs.begin(), f.inputs.end());
+  }
+  return sum;
+}
+
+OffloadFigures OffloadBound::measure_whole(const Offload& offload) const {
   const Graph& graph = context_.graph;
   const Arena arena = make_arena(graph, context_.device.alignment, offload);
   OffloadFigures f;

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "planner/search/offload_search.h"
@@ -34,7 +35,10 @@ class OffloadBound {
   // `plain`: the search that offloads nothing.
   OffloadBound(const SearchContext& context, OffloadSearch& plain);
 
-  OffloadFigures measure(const Offload& offload) const;
+  // The figures of a choice. They are sums over the kinds of tensors, and those of one kind are kept.
+  OffloadFigures measure(const Offload& offload);
+  // The same at once.
+  OffloadFigures measure_whole(const Offload& offload) const;
   uint64_t least_update(const OffloadFigures& choice) const;  // lower bound of the update's picoseconds
   // A lower bound of the picoseconds of the plans in a cell.
   uint64_t of_cell(const OffloadFigures& lower, const OffloadFigures& upper, uint64_t arena_bytes);
@@ -54,6 +58,8 @@ class OffloadBound {
   // A lower bound for a cell from the search of its lower corner. It is close for small cells, and takes
   // longer.
   uint64_t of_cell_by_search(const Corner& lower, const Corner& upper, uint64_t arena_bytes);
+  // Call this when the request's host memory changes.
+  void forget_searches() { searches_.clear(); }
   int most_parts(size_t dimension) const { return dimension == 0 ? most_states() : most_blocks(); }
 
  private:
@@ -72,6 +78,8 @@ class OffloadBound {
   OffloadSearch& plain_;
   std::vector<bool> is_updated_;
   OffloadFigures nothing_;
+  // By kind, number of parts, and whether copies overlap ops.
+  std::map<std::tuple<Offloaded, int, bool>, OffloadFigures> of_kinds_;
   std::map<Corner, OffloadFigures> figures_;
   std::map<Corner, std::unique_ptr<OffloadSearch>> searches_;
 };

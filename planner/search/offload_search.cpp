@@ -13,6 +13,9 @@ static constexpr double tolerance = 0.002;
 // A layout with gaps takes more bytes than are alive at once. Very many Pareto points can have live bytes
 // between these two numbers. The search tries this many of them, evenly spread, and then bisects.
 static uint64_t points_in_gap(Effort effort) { return effort == Effort::full ? 16 : 4; }
+// If something is offloaded, an arena that is larger than the live bytes by less than this part of them
+// counts as the smallest.
+static constexpr uint64_t smallest_gap = 512;
 // If something is offloaded, a search tries so many successive Pareto points. If none of them fits, it skips
 // points: at first those of 1 / first_step of the bytes, then of twice as many each time. When a point fits,
 // it bisects the last step.
@@ -281,6 +284,13 @@ uint64_t OffloadSearch::fewest_live_bytes() {
   return micro_batches_.empty() ? UINT64_MAX : fewest_live_bytes(micro_batches_[0]);
 }
 
+uint64_t OffloadSearch::fewest_step_bytes() {
+  const int64_t m = micro_batches_[0];
+  const int64_t peak = least_peak(runs(m, &SegmentChoices::of_kind));
+  return static_cast<uint64_t>(std::max(int64_t{0}, fixed_bytes(m) + peak) -
+                               static_cast<int64_t>(arena_->gradients_end));
+}
+
 const Candidate& OffloadSearch::with_fewest_live_bytes() {
   if (fewest_) return *fewest_;
   for (int64_t m : micro_batches_) {
@@ -324,7 +334,7 @@ bool OffloadSearch::improve_smallest() {
   }
   if (!improvement_) {
     const uint64_t low = smallest_->live_bytes;
-    if (within(smallest_->decisions, low)) return false;
+    if (within(smallest_->decisions, offload_.any() ? low + low / smallest_gap : low)) return false;
     const uint64_t high = arena(smallest_->decisions) - 1;
     improvement_ = {low, high - low, low, high};
   }

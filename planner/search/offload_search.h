@@ -77,6 +77,8 @@ class OffloadSearch {
   const Candidate& with_fewest_live_bytes();
   // The fewest live bytes of any plan. UINT64_MAX if there is no plan.
   uint64_t fewest_live_bytes();
+  // The fewest live bytes of micro-steps, beyond the resident bytes.
+  uint64_t fewest_step_bytes();
   // Bytes of a plan's arena after layout.
   uint64_t arena(const Decisions& decisions) { return sizes_.of(decisions); }
   // Whether they are at most this many. Quicker than arena().
@@ -91,6 +93,11 @@ class OffloadSearch {
   }
   bool fits(int64_t micro_batch, uint64_t arena_bytes) {
     return fewest_live_bytes(micro_batch) <= arena_bytes;
+  }
+  // Whether a plan with a single micro-step may fit.
+  bool fits_in_one_step(uint64_t arena_bytes) {
+    const int64_t batch = context_.request.global_batch;
+    return !micro_batches_.empty() && micro_batches_.back() == batch && fits(batch, arena_bytes);
   }
   // A lower bound of `relaxed` for a range of micro-batches. UINT64_MAX if no plan with them fits.
   uint64_t least(const MicroBatches& range, uint64_t arena_bytes);

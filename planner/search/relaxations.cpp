@@ -335,21 +335,25 @@ std::optional<Relaxation> Advisor::relaxation(const Offer& given) {
   const std::optional<GraphSource> source = source_of(offer, changed);
   if (!source) return std::nullopt;
   const bool to_host = offer.has(Step::host_memory);
-  const auto planned = [&](const Request& to) {
-    return search_alone(*source, to, space_, {.minimum = !to_host, .programs = false});
+  const auto planned = [&](const Request& to, bool tight_host) {
+    return search_alone(*source, to, space_,
+                        {.minimum = to_host ? Wanted::Minimum::none : Wanted::Minimum::rough,
+                         .programs = false,
+                         .tight_host = tight_host});
   };
-  Result<Plan> plan = planned(changed);
-  if (!plan) return std::nullopt;
-  if (to_host) {
-    offer.host_bytes = round_up(plan->bytes.host, mebibyte);
-    plan = planned(changed_request(request_, offer));
-    // With more host memory, a search may reach a plan that it does not reach with what that plan takes.
-    if (const auto least = plan && plan->fits ? std::nullopt : least_host_bytes(given, Effort::full)) {
-      offer.host_bytes = round_up(std::max(*least, offer.host_bytes), mebibyte);
-      plan = planned(changed_request(request_, offer));
+  Result<Plan> plan = planned(changed, to_host);
+  if (plan && to_host) {
+    // Still unlimited: no plan fits, and the plan is the smallest.
+    const bool is_limited = plan->request.host_bytes < given.host_bytes;
+    offer.host_bytes = is_limited ? plan->request.host_bytes : round_up(plan->bytes.host, mebibyte);
+    if (!plan->fits) {
+      // With more host memory, a search may reach a plan that it does not reach with what that plan takes.
+      const uint64_t least = least_host_bytes(given, Effort::full).value_or(0);
+      offer.host_bytes = std::max(round_up(least, mebibyte), offer.host_bytes);
+      plan = planned(changed_request(request_, offer), false);
     }
-    if (!plan) return std::nullopt;
   }
+  if (!plan) return std::nullopt;
   Relaxation r;
   r.change = change_text(request_, offer);
   r.flags = flags_text(r.change);

@@ -14,9 +14,12 @@ Candidate fastest_of_smallest(SearchSpace& space);
 
 // What search_alone() does besides finding a plan.
 struct Wanted {
-  bool minimum = true;  // otherwise minimum_bytes of a plan that fits is 0
+  // How minimum_bytes of a plan that fits is found. none: it is 0. rough: it may be a little too large.
+  enum class Minimum : uint8_t { none, rough, exact } minimum = Minimum::exact;
   // Otherwise of all bytes only those of the arena, of the host and of the peak are set.
   bool programs = true;
+  // If a plan fits, limits the request's host memory to what the plan takes, in whole MiB, and plans again.
+  bool tight_host = false;
 };
 // The plan of search(), without its bound, relaxations and next_gib_picoseconds. `like`: a search space for
 // the same batch and device; what it knows need not be computed again.

@@ -6,6 +6,7 @@
 
 #include "kernels/contract/cuda_workspace.h"
 #include "planner/plan/plan.h"
+#include "planner/search/offers.h"
 #include "planner/search/relaxations.h"
 #include "planner/search/search_space.h"
 
@@ -84,16 +85,19 @@ void name_model(Plan& plan, const Graph& graph) {
   plan.layers = graph.blocks();
 }
 
+uint64_t host_bytes(SearchSpace& space, const Candidate& c, const DeviceProfile& device) {
+  return make_arena(space.of(c.decisions).graph(), device.alignment, c.decisions.offload,
+                    c.decisions.micro_batch)
+      .host_bytes;
+}
+
 // Sets only the figures that need no program.
 void fill_figures(Plan& plan, SearchSpace& all, const Candidate& c, uint64_t reserve) {
-  const Graph& graph = all.of(c.decisions).graph();
   plan.decisions = c.decisions;
   plan.bytes.arena = all.arena(c.decisions);
   plan.bytes.reserve = reserve;
   plan.bytes.peak = size_add(plan.bytes.arena, reserve);
-  plan.bytes.host =
-      make_arena(graph, profile_of(plan.request).alignment, c.decisions.offload, c.decisions.micro_batch)
-          .host_bytes;
+  plan.bytes.host = host_bytes(all, c, profile_of(plan.request));
   plan.step_picoseconds = c.picoseconds;
 }
 
@@ -131,6 +135,64 @@ Status check_graph(const Graph& graph, const Request& request, const DeviceProfi
   return ok();
 }
 
+// Finds the fastest plan with either format of the optimizer's states.
+class StatesChoice {
+ public:
+  // `request`: that of the plan.
+  StatesChoice(const GraphSource& source, const Request& request, const DeviceProfile& device,
+               const SearchSpace* like)
+      : source_(source),
+        request_(request),
+        device_(device),
+        like_(like),
+        wide_(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), request, device, Effort::full,
+              like) {}
+
+  struct Answer {
+    SearchSpace* space;
+    std::optional<Candidate> candidate;  // empty: none fits
+    const char* reason;                  // for the format
+  };
+  Answer fastest(uint64_t arena_bytes);
+  SearchSpace& wide() { return wide_; }
+  SearchSpace& smallest() { return narrow_ ? *narrow_ : wide_; }  // after fastest()
+  void limit_host_bytes(uint64_t bytes) {
+    wide_.limit_host_bytes(bytes);
+    if (narrow_) narrow_->limit_host_bytes(bytes);
+  }
+
+ private:
+  const GraphSource& source_;
+  const Request& request_;
+  const DeviceProfile& device_;
+  const SearchSpace* like_;
+  SearchSpace wide_;
+  std::unique_ptr<SearchSpace> narrow_;  // 8-bit states, if the planner may choose them
+};
+
+StatesChoice::Answer StatesChoice::fastest(uint64_t arena_bytes) {
+  Answer answer{&wide_, wide_.fastest(arena_bytes), "as requested"};
+  if (request_.state_bits != 0) return answer;
+  answer.reason = "this optimizer has no 8-bit states";
+  if (!optimizer_row(request_.optimizer).has_8bit_states) return answer;
+  if (!narrow_)
+    narrow_ =
+        std::make_unique<SearchSpace>(source_, numerics_of(request_, 8), request_, device_, Effort::full,
+                                      like_ != nullptr && wide_.shares_segments(*like_) ? like_ : &wide_);
+  answer.reason = "32-bit states fit";
+  const std::optional<Candidate>& found = answer.candidate;
+  const bool is_unlimited = found && found->picoseconds <= wide_.unlimited();
+  if (is_unlimited && found->picoseconds / 10 * 9 <= narrow_->unlimited()) return answer;
+  const bool may_win = !found || narrow_->may_beat(found->picoseconds / 10 * 9, arena_bytes);
+  std::optional<Candidate> other = may_win ? narrow_->fastest(arena_bytes) : std::nullopt;
+  if (!found && !other) answer.reason = "neither 32-bit nor 8-bit states fit";
+  else if (!found) answer = {narrow_.get(), std::move(other), "32-bit states do not fit"};
+  else if (other && found->picoseconds / 10 * 9 > other->picoseconds)
+    answer = {narrow_.get(), std::move(other), "32-bit states cost more than 10 % of the speed here"};
+  else answer.reason = "32-bit states cost less than 10 % of the speed here";
+  return answer;
+}
+
 // Relaxations (null: none) and the time with more memory are computed only for the answer that is shown.
 // `like`: a search space for the same batch and device that shares what is known (null: none).
 static Result<Plan> answer(const GraphSource& source, const Request& request,
@@ -145,48 +207,31 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
   if (request.device_memory == 0) plan.request.device_memory = device->memory_bytes;
   const uint64_t arena_budget = budget > reserve ? budget - reserve : 0;
 
-  SearchSpace wide(source, numerics_of(request, request.state_bits == 8 ? 8 : 32), plan.request, *device,
-                   Effort::full, like);
-  STW_TRY(check_graph(wide.graph(), request, *device));
-  if (wide.is_empty())
+  StatesChoice choice(source, plan.request, *device, like);
+  STW_TRY(check_graph(choice.wide().graph(), request, *device));
+  if (choice.wide().is_empty())
     return Error{Code::bad_argument, "the tensors of a micro-step would take more than 2^56 bytes"};
-  const uint64_t unlimited = wide.unlimited();
-  if (unlimited > longest_step)
+  if (choice.wide().unlimited() > longest_step)
     return Error{Code::bad_argument, "a step would take weeks: global batch " +
                                          std::to_string(request.global_batch) +
                                          " is too large for this device's cost model"};
-  SearchSpace* chosen = &wide;
-  std::optional<Candidate> found = wide.fastest(arena_budget);
-  std::unique_ptr<SearchSpace> narrow;
-  if (request.state_bits == 0 && optimizer_row(request.optimizer).has_8bit_states) {
-    plan.states_reason = "32-bit states fit";
-    narrow =
-        std::make_unique<SearchSpace>(source, numerics_of(request, 8), plan.request, *device, Effort::full,
-                                      like != nullptr && wide.shares_segments(*like) ? like : &wide);
-    const uint64_t fastest_of_8 = narrow->unlimited();
-    if (!found || found->picoseconds > unlimited || found->picoseconds / 10 * 9 > fastest_of_8) {
-      const bool may_win = !found || narrow->may_beat(found->picoseconds / 10 * 9, arena_budget);
-      std::optional<Candidate> other = may_win ? narrow->fastest(arena_budget) : std::nullopt;
-      const bool worth = found && other && found->picoseconds / 10 * 9 > other->picoseconds;
-      if (other && (!found || worth)) {
-        plan.states_reason =
-            !found ? "32-bit states do not fit" : "32-bit states cost more than 10 % of the speed here";
-        chosen = narrow.get();
-        found = std::move(other);
-      } else if (!found) {
-        plan.states_reason = "neither 32-bit nor 8-bit states fit";
-      } else {
-        plan.states_reason = "32-bit states cost less than 10 % of the speed here";
-      }
-    }
-  } else {
-    plan.states_reason = request.state_bits == 0 ? "this optimizer has no 8-bit states" : "as requested";
+  StatesChoice::Answer fastest = choice.fastest(arena_budget);
+  if (const uint64_t host = fastest.candidate ? host_bytes(*fastest.space, *fastest.candidate, *device) : 0;
+      wanted.tight_host && host > 0) {
+    plan.request.host_bytes = round_up(host, mebibyte);
+    choice.limit_host_bytes(plan.request.host_bytes);
+    fastest = choice.fastest(arena_budget);
   }
+  SearchSpace* chosen = fastest.space;
+  std::optional<Candidate> found = std::move(fastest.candidate);
+  plan.states_reason = fastest.reason;
   name_model(plan, chosen->graph());
   plan.fits = found.has_value();
-  SearchSpace& smallest_space = narrow ? *narrow : *chosen;
-  if (wanted.minimum || !plan.fits)
+  SearchSpace& smallest_space = choice.smallest();
+  if (wanted.minimum == Wanted::Minimum::exact || !plan.fits)
     plan.minimum_bytes = size_add(smallest_space.arena(smallest_space.smallest().decisions), reserve);
+  else if (wanted.minimum == Wanted::Minimum::rough)
+    plan.minimum_bytes = size_add(smallest_space.arena_with_fewest_live_bytes(), reserve);
   if (!plan.fits) {
     chosen = &smallest_space;
     found = fastest_of_smallest(smallest_space);

@@ -83,7 +83,7 @@ SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, co
       segments_(like != nullptr && are_for_same_segments(like->request_, request) &&
                         have_same_micro_steps(like->graph_, graph_)
                     ? like->segments_
-                    : std::make_shared<SegmentChoices>(graph_, request, pricing_, *traces_)),
+                    : std::make_shared<SegmentChoices>(graph_, request_, pricing_, *traces_)),
       known_(known_heights(like, graph_)),
       like_(like) {
   micro_batches_ = micro_batches(request);
@@ -93,10 +93,23 @@ SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, co
                        micro_batches_.end());
   list_choices();
   if (request.recompute != Recompute::choose || !graph_.has_adapters() || is_empty()) return;
-  full_recompute_request_ = request;
-  full_recompute_request_->recompute = Recompute::full;
-  full_recompute_ = std::make_unique<SearchSpace>(source, numerics, *full_recompute_request_, device, effort,
+  Request full_recompute = request;
+  full_recompute.recompute = Recompute::full;
+  full_recompute_ = std::make_unique<SearchSpace>(source, numerics, full_recompute, device, effort,
                                                   like != nullptr ? like->full_recompute_.get() : nullptr);
+}
+
+void SearchSpace::limit_host_bytes(uint64_t bytes) {
+  request_.host_bytes = bytes;
+  // Fewer micro-batches fit if their inputs lie in host memory.
+  for (OffloadChoice& c : choices_)
+    if (c.figures.offload[Offloaded::inputs] > 0) c.search.reset();
+  if (bound_) bound_->forget_searches();
+  smallest_choice_.reset();
+  smallest_without_full_recompute_.reset();
+  smallest_.reset();
+  if (keeping_rows_) keeping_rows_->limit_host_bytes(bytes);
+  if (full_recompute_) full_recompute_->limit_host_bytes(bytes);
 }
 
 void SearchSpace::list_choices() {
@@ -359,12 +372,23 @@ void SearchSpace::refine(const OffloadBound::Corner& promising, uint64_t arena_b
       }
 }
 
+std::set<SearchSpace::Node> SearchSpace::choices_by_live_bytes() {
+  std::set<Node> open;
+  if (is_empty()) return open;
+  const uint64_t at_least = choices_.size() > 1 ? search_of(0).fewest_step_bytes() : 0;
+  for (size_t c = 0; c < choices_.size(); ++c) {
+    const OffloadFigures& f = choices_[c].figures;
+    if (f.host_bytes > request_.host_bytes) continue;
+    // What is copied needs room in a step. Only inputs in host memory make a step need fewer bytes.
+    const uint64_t of_step = f.offload[Offloaded::inputs] > 0 ? 0 : at_least;
+    open.insert({size_add(f.resident_bytes, of_step), c, BoundFrom::sums});
+  }
+  return open;
+}
+
 size_t SearchSpace::smallest_choice() {
   if (smallest_choice_) return *smallest_choice_;
-  std::set<Node> open;  // `least`: live bytes; at first the resident bytes
-  for (size_t c = 0; c < choices_.size(); ++c)
-    if (choices_[c].figures.host_bytes <= request_.host_bytes)
-      open.insert({choices_[c].figures.resident_bytes, c, BoundFrom::sums});
+  std::set<Node> open = choices_by_live_bytes();
   std::optional<size_t> choice;
   const auto fewest = [&]() -> const Decisions& {
     return search_of(*choice).with_fewest_live_bytes().decisions;
@@ -401,6 +425,13 @@ const Candidate& SearchSpace::smallest_without_full_recompute() {
 
 bool SearchSpace::smallest_fits_without_full_recompute(uint64_t arena_bytes) {
   if (is_empty() || least_arena() > arena_bytes) return false;
+  if (choices_.size() > 1) {
+    // Usually the first choice is the smallest. The others need not be searched if its plan fits.
+    OffloadSearch& first = search_of(choices_by_live_bytes().begin()->choice);
+    if (first.fewest_live_bytes() <= arena_bytes &&
+        first.within(first.with_fewest_live_bytes().decisions, arena_bytes))
+      return true;
+  }
   return search_of(smallest_choice()).smallest_fits(arena_bytes);
 }
 
@@ -420,17 +451,20 @@ uint64_t SearchSpace::arena_with_fewest_live_bytes() {
 
 bool SearchSpace::smallest_may_beat(uint64_t picoseconds, uint64_t arena_bytes) {
   if (smallest_without_full_recompute_) return true;  // it is known
-  // Live bytes may count gradients that the plan does not fetch.
-  const uint64_t bytes = size_add(arena_bytes, choices_[smallest_choice()].figures.gradient_bytes);
-  return search_of(smallest_choice()).bound(bytes) < picoseconds;
+  const OffloadFigures& f = choices_[smallest_choice()].figures;
+  OffloadSearch& search = search_of(smallest_choice());
+  // Live bytes count gradients that a single micro-step does not fetch.
+  const uint64_t bytes = size_add(arena_bytes, f.gradient_bytes);
+  return f.gradient_bytes > 0 && search.fits_in_one_step(bytes) && search.bound(bytes) < picoseconds;
 }
 
 uint64_t SearchSpace::fewest_live_bytes() {
   if (keeping_rows()) return keeping_rows()->fewest_live_bytes();
   uint64_t least = full_recompute_ ? full_recompute_->fewest_live_bytes() : UINT64_MAX;
-  for (size_t c = 0; c < choices_.size(); ++c)
-    if (choices_[c].figures.host_bytes <= request_.host_bytes && choices_[c].figures.resident_bytes < least)
-      least = std::min(least, search_of(c).fewest_live_bytes());
+  for (const Node& node : choices_by_live_bytes()) {
+    if (node.least >= least) break;
+    least = std::min(least, search_of(node.choice).fewest_live_bytes());
+  }
   return least;
 }
 

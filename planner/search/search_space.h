@@ -36,10 +36,13 @@ class SearchSpace {
   SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
               const DeviceProfile& device, Effort effort = Effort::full);
   // Shares what is known with another space for the same batch and device: the traces of segments, the
-  // heights of layouts and, if the micro-steps are the same, the variants of segments. That space and its
-  // request must live at least as long as this one. Null: shares nothing.
+  // heights of layouts and, if the micro-steps are the same, the variants of segments. That space must live
+  // at least as long as this one. Null: shares nothing.
   SearchSpace(const GraphSource& source, const Numerics& numerics, const Request& request,
               const DeviceProfile& device, Effort effort, const SearchSpace* like);
+  // From now on the request has only so many bytes of host memory: more than none and fewer than before. If
+  // refined() was not called, all answers are those of a new space.
+  void limit_host_bytes(uint64_t bytes);
 
   // Whether both share the variants of segments.
   bool shares_segments(const SearchSpace& other) const { return segments_ == other.segments_; }
@@ -135,12 +138,14 @@ class SearchSpace {
     BoundFrom from;
     auto operator<=>(const Node&) const = default;
   };
+  // The offload choices within the host memory, with lower bounds of live bytes from sums.
+  std::set<Node> choices_by_live_bytes();
   // The offload choices that may fit, with lower bounds of picoseconds from sums.
   std::set<Node> choices_by_sums(uint64_t arena_bytes);
 
   Numerics numerics_;
   Effort effort_;
-  const Request& request_;
+  Request request_;
   const DeviceProfile& device_;
   Graph graph_;
   Pricing pricing_;
@@ -155,7 +160,6 @@ class SearchSpace {
   const SearchSpace* like_;
   std::optional<bool> has_kept_rows_;
   std::unique_ptr<SearchSpace> keeping_rows_;  // made when it is needed
-  std::optional<Request> full_recompute_request_;
   // Plans whose blocks keep nothing; null if this space contains them.
   std::unique_ptr<SearchSpace> full_recompute_;
 };

@@ -45,7 +45,11 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
   if (!is_new) return entry->second;
   auto traced = traced_.find(key[0]);
   if (traced == traced_.end()) {
-    SegmentProfile profile(graph_, *arena, s, request_.threads, request_.recompute, cache_);
+    const auto [of_traces, is_new_arena] = arenas_of_traces_.try_emplace(
+        {arena->offload.any(), arena->offload.overlap, arena->offload[Offloaded::inputs]});
+    if (is_new_arena) of_traces->second = arena_of_traces(graph_, *arena);
+    SegmentProfile profile(graph_, *arena, of_traces->second, s, lives_[s], request_.threads,
+                           request_.recompute, cache_);
     traced = traced_.try_emplace(key[0], Traced{std::move(profile), {}, {}}).first;
     arenas_.push_back(arena);
   }
@@ -86,7 +90,7 @@ const SegmentRun& SegmentChoices::of_head(const Arena& arena, int64_t m) {
                 unit = chunk_unit(graph_);
   for (int64_t chunks = 1; chunks <= largest_loss_chunks; chunks *= 2) {
     if (chunks > 1 && chunk_rows(rows, chunks, unit) == chunk_rows(rows, chunks / 2, unit)) break;
-    head.variants.push_back(head_variant(graph_, arena, request_.threads, m, chunks));
+    head.variants.push_back(head_variant(graph_, arena, lives_.back(), request_.threads, m, chunks));
     head.variants.back().picoseconds = pricing_.micro_steps(m, chunks, request_.global_batch);
   }
   normalise(head);

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "planner/search/stack.h"
@@ -17,7 +18,7 @@ class SegmentChoices {
  public:
   // `cache` must live at least as long.
   SegmentChoices(const Graph& graph, const Request& request, const Pricing& pricing, TraceCache& cache)
-      : graph_(graph), request_(request), pricing_(pricing), cache_(cache) {}
+      : graph_(graph), request_(request), pricing_(pricing), cache_(cache), lives_(segment_lives(graph)) {}
 
   // The index of a segment's kind. Segments of one kind are equal, have the same tensors in host memory, and
   // have neighbours with the same tensors in host memory.
@@ -50,6 +51,7 @@ class SegmentChoices {
   const Request& request_;
   const Pricing& pricing_;
   TraceCache& cache_;
+  const std::vector<SegmentLives> lives_;         // by segment
   std::map<std::array<Place, 3>, size_t> kinds_;  // key: the segment and its two neighbours
   // What does not depend on neighbours.
   struct Traced {
@@ -66,6 +68,8 @@ class SegmentChoices {
   };
   std::vector<Profile> profiles_;
   std::map<Place, Traced> traced_;
+  // By whether something lies in host memory, whether copies overlap ops, and the number of inputs.
+  std::map<std::tuple<bool, bool, int>, Arena> arenas_of_traces_;
   std::vector<std::shared_ptr<const Arena>> arenas_;  // kept alive because profiles refer to them
   std::map<int64_t, SegmentRun> head_;
   std::map<MicroBatches, SegmentRun> least_head_;

@@ -32,18 +32,16 @@ NeighbourCopies neighbour_copies(const Graph& graph, const Arena& arena, size_t 
   return copies;
 }
 
-SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads,
-                               Recompute recompute, TraceCache& cache)
-    : SegmentProfile(graph, arena, segment, segment_lives(graph)[segment], threads, recompute, cache) {}
-
-SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, size_t segment,
+SegmentProfile::SegmentProfile(const Graph& graph, const Arena& arena, const Arena& of_traces, size_t segment,
                                const SegmentLives& lives, int threads, Recompute recompute, TraceCache& cache)
     : graph_(graph),
       arena_(arena),
       segment_(segment),
       threads_(threads),
-      traces_(cache.of(graph, arena, segment, lives, threads, recompute)),
-      numbers_(graph, graph.segments[segment], lives) {}
+      traces_(cache.of(graph, of_traces, segment, lives, threads, recompute)),
+      numbers_(graph, graph.segments[segment], lives),
+      has_forward_fetches_(!host_reads(graph, arena, segment, Phase::forward, true).empty()),
+      has_backward_fetches_(!host_reads(graph, arena, segment, Phase::backward, true).empty()) {}
 
 std::vector<SegmentProfile::Option> SegmentProfile::options(int64_t micro_batch) const {
   const int64_t rows = rows_in_tiles(graph_, graph_.segments[segment_]);
@@ -121,6 +119,7 @@ void SegmentProfile::set_times(OwnFigures::Times OwnFigures::*which, const std::
     for (size_t k = 0; !arena_.offload.overlap && k < t.transfers.size(); ++k) {
       const auto& [local, is_store] = t.transfers[k];
       const int tensor = numbers_.tensor(local);
+      if (!arena_.on_host(tensor)) continue;
       const Op& copy = graph_.op(is_store ? graph_.store_op(tensor) : graph_.fetch_op(tensor));
       const bool from_before = !is_store && graph_.at(tensor).role == Role::gradient;
       if (accumulate || !from_before) time.backward = size_add(time.backward, pricing.op(copy, samples));
@@ -147,9 +146,11 @@ std::vector<int64_t> SegmentProfile::sizes_with(int64_t tile_rows, int64_t sampl
       for (int op = first; op < first + size.ops; ++op)
         bytes = size_add(bytes, op_row(graph_.op(op).kind).workspace(graph_, graph_.op(op), extent));
     } else {
-      const Tensor& t = graph_.at(numbers_.tensor(size.tensor_or_op));
-      bytes = n == 0 || n == samples * rows ? t.bytes(samples)
-                                            : size_mul(t.row_bytes(), static_cast<uint64_t>(n));
+      const int tensor = numbers_.tensor(size.tensor_or_op);
+      const Tensor& t = graph_.at(tensor);
+      const bool is_whole = n == 0 || n == samples * rows;
+      if (arena_.of_tensor[tensor] < 0)
+        bytes = is_whole ? t.bytes(samples) : size_mul(t.row_bytes(), static_cast<uint64_t>(n));
     }
     sizes.push_back(aligned(bytes, arena_.alignment));
   }
@@ -189,9 +190,14 @@ void SegmentProfile::set_bytes(const std::vector<Option>& options, int64_t sampl
     };
     // Copies of neighbours run while this segment's ops run. Its own fetches, which come before the ops of a
     // pass, run earlier. A fetched tensor that this save-set does not read is free by then.
-    own.other_peak = most_until(t.forward_ops);
+    own.other_peak = INT64_MIN;
+    const auto fetch_until = [&](int end, bool has_fetches) {
+      const int64_t most = most_until(end);
+      if (has_fetches) own.other_peak = std::max(own.other_peak, most);
+    };
+    fetch_until(t.forward_ops, has_forward_fetches_);
     own.forward_peak = most_until(t.backward);
-    own.other_peak = std::max(own.other_peak, most_until(t.backward_ops));
+    fetch_until(t.backward_ops, has_backward_fetches_);
     own.backward_peak = most_until(t.instructions);
   }
 }
@@ -320,7 +326,8 @@ void drop_dominated(std::vector<OwnFigures>& list) {
   list.resize(best.size());
 }
 
-Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t chunks) {
+Variant head_variant(const Graph& graph, const Arena& arena, const SegmentLives& lives, int threads,
+                     int64_t samples, int64_t chunks) {
   const Segment& s = graph.segments.back();
   Emitter e(graph, arena, threads, samples, 0, ops_of_a_head);
   MicroBuilder builder(graph, e, true);
@@ -357,8 +364,7 @@ Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_
   Variant v;
   v.saved = static_cast<uint32_t>(chunks);
   int64_t live = 0;  // with the outputs that no segment keeps
-  const std::vector<SegmentLives> lives = segment_lives(graph);
-  for (const OutsideOutput& o : lives.back().outputs)
+  for (const OutsideOutput& o : lives.outputs)
     if (!o.is_kept) live += aligned(graph.at(o.tensor).bytes(samples), arena.alignment);
   v.peak = INT64_MIN;
   for (size_t i = 0; i < p.instructions.size(); ++i) v.peak = std::max(v.peak, live += change[i]);

@@ -63,8 +63,9 @@ void drop_dominated(std::vector<OwnFigures>& list);
 
 class SegmentProfile {
  public:
-  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, int threads, Recompute recompute,
-                 TraceCache& cache);
+  // `of_traces`: arena_of_traces. `lives`: those of the segment (segment_lives).
+  SegmentProfile(const Graph& graph, const Arena& arena, const Arena& of_traces, size_t segment,
+                 const SegmentLives& lives, int threads, Recompute recompute, TraceCache& cache);
   std::vector<OwnFigures> own_figures(const MicroSteps& steps, const Pricing& pricing) const;
   // The variants that own_figures and the copies of neighbours give, in the same order. `picoseconds` is the
   // time that recompute, tiles and copies add to a step.
@@ -79,9 +80,6 @@ class SegmentProfile {
                                       const NeighbourCopies& copies = {}) const;
 
  private:
-  SegmentProfile(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives,
-                 int threads, Recompute recompute, TraceCache& cache);
-
   using Rows = SegmentTraces::Rows;
   using Size = SegmentTraces::Size;
   using Life = SegmentTraces::Life;
@@ -127,9 +125,12 @@ class SegmentProfile {
   int threads_;
   std::shared_ptr<const SegmentTraces> traces_;
   LocalNumbers numbers_;
+  bool has_forward_fetches_, has_backward_fetches_;  // of its own tensors
 };
 
-// The variant of the head at a micro-batch and a number of loss chunks. Sets bytes only.
-Variant head_variant(const Graph& graph, const Arena& arena, int threads, int64_t samples, int64_t chunks);
+// The variant of the head at a micro-batch and a number of loss chunks. Sets bytes only. `lives`: those of
+// the head.
+Variant head_variant(const Graph& graph, const Arena& arena, const SegmentLives& lives, int threads,
+                     int64_t samples, int64_t chunks);
 
 }  // namespace stw

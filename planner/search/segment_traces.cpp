@@ -171,6 +171,14 @@ int LocalNumbers::op(int number) const {
   return number < op_count_ ? first_op_ + number : first_gradient_op_ + number - op_count_;
 }
 
+Arena arena_of_traces(const Graph& graph, const Arena& arena) {
+  // Gradients that updates inside the backward pass consume have no place in the arena.
+  if (!arena.offload.any() || graph.fuses_updates()) return arena;
+  Offload offload = arena.offload;
+  offload[Offloaded::gradients] = offload[Offloaded::weights] = graph.blocks();
+  return make_arena(graph, arena.alignment, offload);
+}
+
 SegmentTraces::Source::Source(const Graph& all, const Arena& of_graph, size_t index,
                               const SegmentLives& of_segment, int cpu_threads)
     : graph(all),

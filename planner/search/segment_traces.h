@@ -5,6 +5,10 @@
 // are alike, and it holds no bytes. So other lengths of samples, other batches and other formats of the
 // optimizer have the same traces, and TraceCache makes them once.
 //
+// If something lies in host memory, a trace fetches all weights and gradients of the segment. So blocks with
+// different tensors in host memory have the same traces. A tensor that lies in the arena counts no bytes
+// there (SegmentProfile).
+//
 // A save-set that keeps nothing of the feed-forward part is also emitted in two tiles, and in three. Three
 // tiles represent any larger number, because no tile between the first and the last needs more than the
 // second. (The last tile of a sample may have fewer rows. It then needs no more memory, because no op's
@@ -40,6 +44,9 @@ class LocalNumbers {
   std::map<int, int> numbers_;
   int first_op_, op_count_, first_gradient_op_, gradient_op_count_;  // as numbers of Graph::op
 };
+
+// The arena of traces for plans with this arena.
+Arena arena_of_traces(const Graph& graph, const Arena& arena);
 
 class SegmentTraces {
  public:
@@ -84,6 +91,7 @@ class SegmentTraces {
     std::vector<Released> released;
   };
 
+  // `arena`: from arena_of_traces.
   SegmentTraces(const Graph& graph, const Arena& arena, size_t segment, const SegmentLives& lives,
                 int threads, Recompute recompute);
 

@@ -96,9 +96,12 @@ TEST(SegmentProfile, FiguresOfARangeAreLowerBounds) {
     MicroBatches range{1 + static_cast<int64_t>(random() % static_cast<uint64_t>(batch)), 0};
     range.most =
         range.fewest + static_cast<int64_t>(random() % static_cast<uint64_t>(batch - range.fewest + 1));
+    const std::vector<SegmentLives> lives = segment_lives(g);
+    const Arena of_traces = arena_of_traces(g, arena);
     for (size_t s = 0; s + 1 < g.segments.size(); ++s) {
       const Segment& segment = g.segments[s];
-      const SegmentProfile profile(g, arena, s, model.request.threads, Recompute::choose, cache);
+      const SegmentProfile profile(g, arena, of_traces, s, lives[s], model.request.threads, Recompute::choose,
+                                   cache);
       const NeighbourCopies copies = neighbour_copies(g, arena, s);
       const std::vector<Variant> least =
           profile.least_variants(profile.least_figures(range, pricing), range, batch, pricing, copies);
@@ -132,8 +135,11 @@ TEST(SegmentProfile, DroppedChoicesAreBeaten) {
     const Pricing pricing(g, *model.device, model.request.threads);
     const MicroSteps steps = MicroSteps::of(model.request.global_batch, 1 + model.request.global_batch / 3);
     const Arena arena = make_arena(g, model.device->alignment, some_offload(g, random, true));
+    const std::vector<SegmentLives> lives = segment_lives(g);
+    const Arena of_traces = arena_of_traces(g, arena);
     for (size_t s = 0; s + 1 < g.segments.size(); ++s) {
-      const SegmentProfile profile(g, arena, s, model.request.threads, Recompute::choose, cache);
+      const SegmentProfile profile(g, arena, of_traces, s, lives[s], model.request.threads, Recompute::choose,
+                                   cache);
       const std::vector<OwnFigures> all = profile.own_figures(steps, pricing);
       std::vector<OwnFigures> best = all;
       drop_dominated(best);
@@ -198,6 +204,37 @@ TEST(OffloadBound, NoPlanIsFaster) {
   EXPECT_GT(plans, 150);
 }
 
+// Figures that are sums over kinds of tensors equal those that are measured at once. A choice that keeps all
+// inputs on the device needs at least as many bytes for a step as the choice that offloads nothing.
+TEST(OffloadBound, FiguresAreSumsOverKinds) {
+  std::mt19937 random(4);
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    const Drawn model = draw(seed);
+    const Graph& g = model.graph;
+    const Pricing pricing(g, *model.device, model.request.threads);
+    TraceCache cache;
+    SegmentChoices segments(g, model.request, pricing, cache);
+    const std::vector<int64_t> micro_batches{1};
+    const SearchContext context{g, model.request, *model.device, pricing, segments, micro_batches};
+    OffloadSearch plain(context, {});
+    OffloadBound bound(context, plain);
+    for (int round = 0; round < 8; ++round) {
+      Offload offload = some_offload(g, random, model.device->cuda && round % 2);
+      if (round % 4 == 0) offload[Offloaded::inputs] = 0;
+      offload.slice = Offload{}.slice;
+      const OffloadFigures sum = bound.measure(offload), whole = bound.measure_whole(offload);
+      const auto numbers = [](const OffloadFigures& f) {
+        return std::tuple(f.resident_bytes, f.host_bytes, f.update_bytes, f.gradient_bytes, f.first_fetches,
+                          f.next_fetches, f.stores, f.inputs);
+      };
+      EXPECT_EQ(sum.offload, whole.offload);
+      EXPECT_EQ(numbers(sum), numbers(whole)) << seed;
+      if (offload[Offloaded::inputs] > 0) continue;
+      EXPECT_GE(OffloadSearch(context, offload).fewest_step_bytes(), plain.fewest_step_bytes()) << seed;
+    }
+  }
+}
+
 // A plan with its bound is no slower than before, and fits.
 TEST(SearchSpace, BoundsShowWhereFasterPlansAre) {
   for (uint32_t seed = 0; seed < 30; ++seed) {
@@ -219,6 +256,39 @@ TEST(SearchSpace, BoundsShowWhereFasterPlansAre) {
       EXPECT_LE(space.fastest(bytes + bytes / 50)->picoseconds, better.picoseconds) << seed;
     }
   }
+}
+
+// A space whose host memory was limited gives the same plans as a new one.
+TEST(SearchSpace, HostMemoryCanBeLimited) {
+  int limited = 0;
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    Drawn model = draw(seed);
+    const auto source = [&](const Numerics&) { return draw(seed).graph; };
+    model.request.host_bytes = size_limit;
+    SearchSpace space(source, {}, model.request, *model.device);
+    const uint64_t least = space.arena(space.smallest().decisions), bytes = least + least / 8;
+    const auto first = space.fastest(bytes);
+    ASSERT_TRUE(first);
+    const Decisions& d = first->decisions;
+    const uint64_t host =
+        make_arena(space.of(d).graph(), model.device->alignment, d.offload, d.micro_batch).host_bytes;
+    if (host == 0) continue;
+    ++limited;
+    for (const uint64_t most : {host, host / 2}) {
+      space.limit_host_bytes(most);
+      model.request.host_bytes = most;
+      SearchSpace alone(source, {}, model.request, *model.device);
+      EXPECT_EQ(space.arena(space.smallest().decisions), alone.arena(alone.smallest().decisions)) << seed;
+      for (const uint64_t budget : {bytes, 2 * bytes}) {
+        const auto x = space.fastest(budget), y = alone.fastest(budget);
+        ASSERT_EQ(x.has_value(), y.has_value()) << seed;
+        if (!x) continue;
+        EXPECT_EQ(x->decisions, y->decisions) << seed;
+        EXPECT_EQ(x->picoseconds, y->picoseconds) << seed;
+      }
+    }
+  }
+  EXPECT_GT(limited, 15);
 }
 
 // The format of optimizer states changes no micro-step. A space that shares what another one knows gives the

@@ -35,9 +35,11 @@ Offload random_offload(const Graph& g, std::mt19937& random, bool overlap) {
 uint64_t predicted(const Graph& g, const Decisions& d, int threads, uint64_t alignment, TraceCache& cache) {
   const Arena arena = make_arena(g, alignment, d.offload);
   const Pricing pricing(g, *find_device("cpu"), threads);
+  const std::vector<SegmentLives> lives = segment_lives(g);
+  const Arena of_traces = arena_of_traces(g, arena);
   int64_t kept = 0, peak = INT64_MIN;
   for (size_t s = 0; s + 1 < g.segments.size(); ++s) {
-    const SegmentProfile profile(g, arena, s, threads, Recompute::choose, cache);
+    const SegmentProfile profile(g, arena, of_traces, s, lives[s], threads, Recompute::choose, cache);
     const MicroSteps steps = MicroSteps::of(d.micro_batch, d.micro_batch);
     for (const Variant& v : profile.variants(profile.own_figures(steps, pricing), steps, pricing,
                                              neighbour_copies(g, arena, s))) {
@@ -47,7 +49,8 @@ uint64_t predicted(const Graph& g, const Decisions& d, int threads, uint64_t ali
       break;
     }
   }
-  peak = std::max(peak, kept + head_variant(g, arena, threads, d.micro_batch, d.loss_chunks).peak);
+  peak =
+      std::max(peak, kept + head_variant(g, arena, lives.back(), threads, d.micro_batch, d.loss_chunks).peak);
   uint64_t inputs = 0;
   for (int t : g.all_inputs()) inputs += round_up(g.at(t).bytes(d.micro_batch), alignment);
   return arena.gradients_end + inputs + static_cast<uint64_t>(peak);

@@ -839,8 +839,8 @@ internal static unsafe class Abi
         /// <summary>1: the trained bits would be different</summary>
         public uint changes_numerics;
         /// <summary>
-        /// bytes by which the change lowers the smallest peak. For host_memory: bytes by which the peak with
-        /// this host memory is below the smallest peak without it
+        /// bytes by which the change lowers the smallest peak; if `fits` is 1, it may be a little more. For
+        /// host_memory: bytes by which the peak with this host memory is below the smallest peak without it
         /// </summary>
         public ulong saves_bytes;
         /// <summary>

@@ -245,7 +245,7 @@ SegmentTraces::Trace SegmentTraces::trace(const Source& source, uint32_t saved, 
   for (size_t k = 0; k < outside.size(); ++k)
     if (outside[k].outlives_forward && !source.arena.on_host(outside[k].tensor)) e.outlive(e.watched()[k]);
   e.watch(s.output);
-  for (int t : source.sample_inputs) e.watch(t);
+  for (int input : source.sample_inputs) e.watch(input);
   t.backward = e.instruction_count();
   for (const OutsideGradient& g : source.lives.gradients)
     if (g.enters && s.gradient_op_count > 0) e.assume(g.tensor, Phase::backward);

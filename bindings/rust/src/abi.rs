@@ -810,8 +810,8 @@ pub struct stw_relaxation_info {
     pub struct_size: u32,
     /// 1: the trained bits would be different
     pub changes_numerics: u32,
-    /// bytes by which the change lowers the smallest peak. For host\_memory: bytes by which the peak with
-    /// this host memory is below the smallest peak without it
+    /// bytes by which the change lowers the smallest peak; if \`fits\` is 1, it may be a little more. For
+    /// host\_memory: bytes by which the peak with this host memory is below the smallest peak without it
     pub saves_bytes: u64,
     /// change in the time of a token, as a fraction of its time if there were enough memory without the
     /// change; negative: faster

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "planner/graph/optimizer.h"
 
@@ -157,8 +158,8 @@ Status check_stages(const Graph& graph, const Program& program) {
   return ok();
 }
 
-// Checks that the operands of every instruction are written before they are read, and have memory of their
-// own.
+// Checks that the operands of every instruction are written before they are read, have memory of their own,
+// and are still there.
 class OperandReplay {
  public:
   OperandReplay(const Graph& graph, const Arena& arena, const Program& program)
@@ -166,11 +167,11 @@ class OperandReplay {
         arena_(arena),
         program_(program),
         host_(graph, arena, program),
-        written_(program.buffers.size()),
+        holds_(program.buffers.size(), -1),
         updated_(graph.tensors.size()) {
-    for (int b : program.inputs.of)
-      if (b >= 0) written_[b] = true;
-    for (int b : program.caches) written_[b] = true;
+    for (size_t k = 0; k < input_count; ++k)
+      if (const int b = program.inputs.of[k]; b >= 0) holds_[b] = graph.inputs.of[k];
+    for (int b : program.caches) holds_[b] = program.buffers[b].tensor;
   }
 
   Status step(int n) {
@@ -181,6 +182,7 @@ class OperandReplay {
         (i.ops < 1 || i.ops > kernels::most_together || !op_row(i.kind).is_multi_tensor))
       return wrong(program_, name(i) + " updates too many tensors at once");
     passed_on_ = -1;
+    taken_.clear();
     uint64_t scratch = 0;
     for (int k = 0; k < i.ops; ++k) {
       const Instruction one = op_alone(graph_, i, k);
@@ -238,9 +240,15 @@ class OperandReplay {
         return wrong(program_, graph_.at(tensor).name + " is used outside of its life");
       if (tensor == passed_on_)
         return wrong(program_, graph_.at(tensor).name + " is not stored, but has memory");
-      if (k >= i.inputs) written_[o.buffer] = true;
-      else if (!written_[o.buffer])
+      if (k >= i.inputs) {
+        taken_.emplace_back(o.buffer, holds_[o.buffer]);
+        holds_[o.buffer] = tensor;
+      } else if (holds_[o.buffer] < 0) {
         return wrong(program_, graph_.at(tensor).name + " is read before it is made");
+      } else if (holds_[o.buffer] != tensor &&
+                 std::find(taken_.begin(), taken_.end(), std::pair{o.buffer, tensor}) == taken_.end()) {
+        return wrong(program_, graph_.at(tensor).name + " is read from the memory of another tensor");
+      }
     }
     return ok();
   }
@@ -249,7 +257,10 @@ class OperandReplay {
   const Arena& arena_;
   const Program& program_;
   HostReplay host_;
-  std::vector<bool> written_;  // by buffer
+  std::vector<int> holds_;  // by buffer: the tensor that was written to it last; -1: none
+  // Buffers that the instruction writes, with the tensors that they held before. A kernel that computes fused
+  // ops reads the tensor before it writes.
+  std::vector<std::pair<int, int>> taken_;
   std::vector<bool> updated_;  // by parameter
   int passed_on_ = -1;         // the tensor that fused ops of an instruction pass on without memory
 };

@@ -10,7 +10,7 @@ namespace stw {
 // - Every buffer is aligned and lies inside the arena.
 // - No two buffers that are alive at the same time overlap, including persistent ones.
 // - Every operand and all scratch memory stay inside their buffer's life and bytes.
-// - Nothing is read before it is written.
+// - Nothing is read before it is written, or after another tensor took its buffer.
 // - No parameter is read after the program has updated it.
 // - Instructions of a stage that run at the same time share no memory that one of them changes.
 Status verify(const Graph& graph, const Arena& arena, const Program& program, uint64_t arena_bytes);

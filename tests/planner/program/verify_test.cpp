@@ -134,6 +134,28 @@ TEST_F(Verify, Operands) {
              "read before it is made");
 }
 
+// Every operand that reads another tensor of the same bytes, which is alive, is found.
+TEST_F(Verify, OperandsOfOtherTensors) {
+  const Program& good = programs_.micro_next;
+  int exchanged = 0;
+  for (int n = 0; n < static_cast<int>(good.instructions.size()); ++n) {
+    const Instruction& i = good.instructions[n];
+    if (i.ops != 1) continue;
+    for (int k = i.first_operand; k < i.first_operand + i.inputs; ++k) {
+      const Operand& o = good.operands[k];
+      if (o.buffer < 0 || o.persistent) continue;
+      for (int other = 0; other < static_cast<int>(good.buffers.size()); ++other) {
+        const Buffer &mine = good.buffers[o.buffer], &b = good.buffers[other];
+        if (other == o.buffer || b.tensor < 0 || b.bytes < mine.bytes || b.first >= n || b.last < n) continue;
+        ++exchanged;
+        expect_has(found([&](Arena&, Program& p, uint64_t&) { p.operands[k].buffer = other; }),
+                   "is read from the memory of another tensor");
+      }
+    }
+  }
+  EXPECT_GT(exchanged, 100);
+}
+
 // Tensors that fused ops pass on without memory, and tensors that they pass on in memory.
 TEST_F(Verify, FusedOps) {
   graph_ = graph_for(small_gpt2(), Kernels::tensor);

@@ -72,7 +72,7 @@ TEST(HostTensor, RowsOfAnyShapeAreReadInOrder) {
 }
 
 TEST(HostTensor, OtherShapesAreRefused) {
-  const auto message = [](int rank, std::initializer_list<int64_t> shape) {
+  const auto message = [](int rank, const std::vector<int64_t>& shape) {
     Matrices m;
     std::copy(shape.begin(), shape.end(), m.shape);
     m.managed.dl_tensor.ndim = rank;
@@ -81,7 +81,7 @@ TEST(HostTensor, OtherShapesAreRefused) {
   EXPECT_EQ(message(4, {1, 2, 4, 4}), "") << "fewer samples and tokens";
   EXPECT_EQ(message(3, {2, 3, 4}),
             "batch: matrices: expected four dimensions (samples, tokens, labels, labels), found 3");
-  for (const auto& [shape, found] : {std::pair{std::initializer_list<int64_t>{3, 3, 4, 4}, "(3, 3, 4, 4)"},
+  for (const auto& [shape, found] : {std::pair{std::vector<int64_t>{3, 3, 4, 4}, "(3, 3, 4, 4)"},
                                      {{2, 4, 4, 4}, "(2, 4, 4, 4)"},
                                      {{2, 3, 4, 3}, "(2, 3, 4, 3)"},
                                      {{2, 0, 4, 4}, "(2, 0, 4, 4)"}})

@@ -20,36 +20,89 @@ struct Piece {
   bool forms = false;                       // whether a slice of the gradient is formed before
 };
 
-std::vector<Piece> pieces(const Graph& graph, const Arena& arena) {
-  auto has_copies = [&](const Op& op) {
+// Pieces that are computed one after the other, without copies between them.
+using Group = std::vector<Piece>;
+
+// Cuts the ops of the update into pieces, and groups these.
+//
+// If copies run while ops compute, the next group is fetched and the previous one is stored at the same time.
+// That takes as long as the longer of both. So groups with copies have about as many elements each:
+// parameters are cut where a group is full.
+class Grouping {
+ public:
+  Grouping(const Graph& graph, const Arena& arena) : graph_(graph), arena_(arena) {
+    const std::vector<UpdateRun> runs = update_runs(graph, [&](const Op& op) { return has_copies(op); });
+    for (const UpdateRun& run : runs)
+      if (is_cut(run)) most_ = std::max(most_, std::min(longest_slice(run), whole_blocks(elements(run))));
+    for (const UpdateRun& run : runs) add(run);
+  }
+  std::vector<Group> take() { return std::move(groups_); }
+
+ private:
+  bool has_copies(const Op& op) const {
     for (const auto* operands : {&op.inputs, &op.outputs})
       for (int t : *operands)
-        if (t >= 0 && arena.on_host(t)) return true;
+        if (t >= 0 && arena_.on_host(t)) return true;
     return false;
-  };
-  std::vector<Piece> list;
-  const int first_sum = graph.first_square_sum();
-  for (const UpdateRun& run : update_runs(graph, has_copies)) {
-    const Op& op = graph.op(run.op);
-    const int64_t sum = op.kind == OpKind::square_sum ? run.op - first_sum : -1;
-    const bool in_slices = is_update(op.kind) && update_rule(op.kind).is_elementwise && has_copies(op);
-    const bool forms = reads_formed(graph, op);
-    if (!in_slices && !forms) {
-      list.push_back({run, sum});
-      continue;
-    }
-    // Gradient and parameter have the same shape.
-    const int64_t count = static_cast<int64_t>(graph.at(op.inputs[0]).shape.elements());
-    const int64_t copied =
-        in_slices ? std::max(arena.offload.slice, (count / most_slices + kernels::quantile_block) /
-                                                      kernels::quantile_block * kernels::quantile_block)
-                  : INT64_MAX;
-    const int64_t slice = forms ? formed_slice(graph, copied) : copied;
-    for (int64_t first = 0; first < count; first += slice)
-      list.push_back({run, sum, first, std::min(slice, count - first), forms});
   }
-  return list;
-}
+  bool is_cut(const UpdateRun& run) const {
+    const Op& op = graph_.op(run.op);
+    return is_update(op.kind) && update_rule(op.kind).is_elementwise && has_copies(op);
+  }
+  // Of the parameter. Its gradient has the same shape.
+  int64_t elements(const UpdateRun& run) const {
+    return static_cast<int64_t>(graph_.at(graph_.op(run.op).inputs[0]).shape.elements());
+  }
+  int64_t longest_slice(const UpdateRun& run) const {
+    return std::max(arena_.offload.slice, whole_blocks(elements(run) / most_slices + 1));
+  }
+  static int64_t whole_blocks(int64_t elements) {
+    return (elements + kernels::quantile_block - 1) / kernels::quantile_block * kernels::quantile_block;
+  }
+
+  void add(const UpdateRun& run) {
+    const Op& op = graph_.op(run.op);
+    const bool forms = reads_formed(graph_, op), cut = is_cut(run);
+    if (cut && !forms && arena_.offload.overlap) return add_slices(run);
+    room_ = 0;
+    const int64_t sum = op.kind == OpKind::square_sum ? run.op - graph_.first_square_sum() : -1;
+    if (!cut && !forms) {
+      const bool copies = has_copies(op);
+      if (copies || !is_last_without_copies_) groups_.emplace_back();
+      groups_.back().push_back({run, sum});
+      is_last_without_copies_ = !copies;
+      return;
+    }
+    is_last_without_copies_ = false;
+    const int64_t all = elements(run), copied = cut ? longest_slice(run) : INT64_MAX,
+                  slice = forms ? formed_slice(graph_, copied) : copied;
+    for (int64_t first = 0; first < all; first += slice)
+      groups_.push_back({{run, sum, first, std::min(slice, all - first), forms}});
+  }
+
+  void add_slices(const UpdateRun& run) {
+    is_last_without_copies_ = false;
+    constexpr int64_t block = kernels::quantile_block;
+    const int64_t all = elements(run), least = std::max(most_ / 8, block);
+    for (int64_t first = 0, count = 0; first < all; first += count) {
+      // A small rest of a group stays empty, so that slices are not very small.
+      if (room_ < std::min(all - first, least)) {
+        groups_.emplace_back();
+        room_ = most_;
+      }
+      count = all - first <= room_ ? all - first : room_ / block * block;
+      groups_.back().push_back({run, -1, first, count});
+      room_ -= count;
+    }
+  }
+
+  const Graph& graph_;
+  const Arena& arena_;
+  int64_t most_ = 0;  // elements of a group with slices
+  int64_t room_ = 0;  // elements that the last group may still take
+  bool is_last_without_copies_ = false;
+  std::vector<Group> groups_;
+};
 
 struct Window {
   int tensor, buffer;
@@ -84,60 +137,67 @@ std::vector<UpdateRun> update_runs(const Graph& graph, const std::function<bool(
 }
 
 Program build_update(const Graph& graph, const Arena& arena, int threads) {
-  const std::vector<Piece> list = pieces(graph, arena);
-  Emitter e(graph, arena, threads, 1, 0, arena.offload.any() ? 6 * list.size() : 0);
-  auto fetch = [&](const Piece& piece) {
-    std::vector<Window> windows;
-    e.set_slice(piece.first_element, piece.elements);
-    for (int t : e.host_operands(piece.run.op, Phase::update, false)) {
-      e.fetch(t, Phase::update);
-      windows.push_back({t, e.buffer_of(t)});
-      e.drop(t);
-    }
-    return windows;
-  };
-  const bool overlap = arena.offload.overlap;
-  // The last piece that was computed, and the host tensors that it changed, with the buffers of their slices.
-  struct Changed {
+  const std::vector<Group> groups = Grouping(graph, arena).take();
+  size_t pieces = 0;
+  for (const Group& group : groups) pieces += group.size();
+  Emitter e(graph, arena, threads, 1, 0, arena.offload.any() ? 6 * pieces : 0);
+  // A piece with the host tensors that it reads or, later, changes: their slices are in buffers.
+  struct Loaded {
     Piece piece;
     std::vector<Window> windows;
-  } changed;
-  auto store = [&] {
-    e.set_slice(changed.piece.first_element, changed.piece.elements);
-    for (const Window& w : changed.windows) {
-      e.attach(w.tensor, w.buffer);
-      e.store(w.tensor, Phase::update);
-      e.drop(w.tensor);
-    }
-    changed.windows.clear();
   };
-  std::vector<Window> next;
-  if (overlap) {
-    next = fetch(list[0]);
-    e.end_stage();
-  }
-  for (size_t k = 0; k < list.size(); ++k) {
-    const Piece& piece = list[k];
-    std::vector<Window> now = overlap ? std::move(next) : fetch(piece);
-    if (overlap) {
-      store();
-      next = k + 1 < list.size() ? fetch(list[k + 1]) : std::vector<Window>{};
+  auto fetch = [&](const Group& group) {
+    std::vector<Loaded> list;
+    for (const Piece& piece : group) {
+      list.push_back({piece, {}});
+      e.set_slice(piece.first_element, piece.elements);
+      for (int t : e.host_operands(piece.run.op, Phase::update, false)) {
+        e.fetch(t, Phase::update);
+        list.back().windows.push_back({t, e.buffer_of(t)});
+        e.drop(t);
+      }
     }
-    for (const Window& w : now) e.attach(w.tensor, w.buffer);
+    return list;
+  };
+  auto compute = [&](Loaded& loaded) {
+    auto& [piece, windows] = loaded;
+    for (const Window& w : windows) e.attach(w.tensor, w.buffer);
     e.set_slice(piece.first_element, piece.elements);
     if (piece.forms) e.emit(graph.kept.forming_op, Phase::update);
     e.emit_update(piece.run.op, piece.sum, piece.run.ops);
     if (piece.forms) e.drop(graph.kept.formed);
-    for (const Window& w : now) e.drop(w.tensor);
+    for (const Window& w : windows) e.drop(w.tensor);
     const std::vector<int>& outputs = graph.op(piece.run.op).outputs;
-    std::erase_if(now, [&](const Window& w) {
+    std::erase_if(windows, [&](const Window& w) {
       return std::find(outputs.begin(), outputs.end(), w.tensor) == outputs.end();
     });
-    changed = {piece, std::move(now)};
-    if (overlap) e.end_stage();
-    else store();
+  };
+  auto store = [&](const std::vector<Loaded>& changed) {
+    for (const auto& [piece, windows] : changed) {
+      e.set_slice(piece.first_element, piece.elements);
+      for (const Window& w : windows) {
+        e.attach(w.tensor, w.buffer);
+        e.store(w.tensor, Phase::update);
+        e.drop(w.tensor);
+      }
+    }
+  };
+  const bool overlap = arena.offload.overlap;
+  std::vector<Loaded> changed, now, next;
+  if (overlap) {
+    next = fetch(groups[0]);
+    e.end_stage();
   }
-  store();
+  for (size_t k = 0; k < groups.size(); ++k) {
+    now = overlap ? std::move(next) : fetch(groups[k]);
+    if (overlap) store(changed);
+    next = overlap && k + 1 < groups.size() ? fetch(groups[k + 1]) : std::vector<Loaded>{};
+    for (Loaded& loaded : now) compute(loaded);
+    changed = std::move(now);
+    if (overlap) e.end_stage();
+    else store(changed);
+  }
+  if (overlap) store(changed);
   Program p = e.finish(arena.gradients_end);
   p.name = "update";
   return p;

@@ -343,7 +343,7 @@ std::optional<Relaxation> Advisor::relaxation(const Offer& given) {
   };
   Result<Plan> plan = planned(changed, to_host);
   if (plan && to_host) {
-    // Still unlimited: no plan fits, and the plan is the smallest.
+    // If the host memory is still unlimited, no plan fits, and this is the smallest plan.
     const bool is_limited = plan->request.host_bytes < given.host_bytes;
     offer.host_bytes = is_limited ? plan->request.host_bytes : round_up(plan->bytes.host, mebibyte);
     if (!plan->fits) {

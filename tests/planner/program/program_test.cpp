@@ -17,6 +17,27 @@ namespace {
 
 using namespace testing_tools;
 
+// Copies in both directions take as long as the longer of them, so the stages copy about as many bytes each.
+TEST(Program, StagesOfAnUpdateCopyAboutAsMuch) {
+  for (const std::string& config : {small_gpt2(), small_llama()}) {
+    const Graph g = graph_of(config);
+    Offload offload;
+    offload[Offloaded::optimizer] = g.blocks() + 1;
+    offload.overlap = true;
+    offload.slice = 2048;
+    const Program p = build_update(g, make_arena(g, 64, offload), 1);
+    std::map<int, uint64_t> fetched;  // bytes by stage
+    for (const Instruction& i : p.instructions)
+      if (i.kind == OpKind::fetch) fetched[i.stage] += p.buffers[p.operands[i.first_operand].buffer].bytes;
+    ASSERT_GT(fetched.size(), 4u);
+    fetched.erase(std::prev(fetched.end()));  // the rest
+    for (const auto& [stage, bytes] : fetched) {
+      EXPECT_LE(bytes, 2 * 4 * 2048u) << stage;
+      EXPECT_GE(bytes, 2 * 4 * 2048u / 8 * 7 - 2 * 4 * 256) << stage;
+    }
+  }
+}
+
 TEST(Program, PricesAreTheSumsOfTheInstructions) {
   std::mt19937 random(4);
   for (const DeviceProfile& device :

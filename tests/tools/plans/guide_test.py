@@ -72,9 +72,11 @@ class GuideTest(CommandTest):
             f"{self.slower(one, fastest):.1f} % slower. {self.split(all_at_once)} recomputes and is "
             f"{self.slower(all_at_once, fastest):.1f} % slower |",
             f"| | 8 GB | {self.split(tight)} with 8-bit states, {self.slower(tight, fastest):.1f} % slower. "
-            f"With `--host-memory 8GB`: {self.split(host)}, {self.slower(host, fastest):.1f} % slower |",
+            f"With `--host-memory 8GB`: {self.split(host)} with {host['numerics']['state_bits']}-bit states, "
+            f"{self.slower(host, fastest):.1f} % slower |",
             f"| | the smallest | {least / GIB:.2f} GiB, {least / 1e9:.2f} GB. With 6 GB on the card "
-            f"and `--host-memory 8GB`: {self.split(least_host)}, "
+            f"and `--host-memory 8GB`: {self.split(least_host)} "
+            f"with {least_host['numerics']['state_bits']}-bit states, "
             f"{self.slower(least_host, fastest):.1f} % slower |",
         )
 

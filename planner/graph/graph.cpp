@@ -371,8 +371,7 @@ Status GraphBuilder::check_read(OpKind kind, int tensor) const {
   if (tensor < 0 || in_tables_ || graph_.at(tensor).role != Role::activation) return ok();
   const int segment = static_cast<int>(graph_.segments.size()) - 1;
   const Tensor& t = graph_.at(tensor);
-  const std::vector<int>& inputs = graph_.segments.back().inputs;
-  if (t.segment == segment || std::find(inputs.begin(), inputs.end(), tensor) != inputs.end()) return ok();
+  if (t.segment == segment || graph_.segments.back().has_input(tensor)) return ok();
   return wrong(graph_.segment_name(segment),
                std::string(op_row(kind).name) + " reads " + t.name +
                    (t.segment < 0 ? "" : " of " + graph_.segment_name(t.segment)) +

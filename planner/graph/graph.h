@@ -1,6 +1,7 @@
 // The graph of one model: tensors and ops of one micro-batch. Sizes are those of one sample, so a graph
 // serves every micro-batch. GraphBuilder builds models (src/models). `differentiate` adds gradients.
 #pragma once
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -34,6 +35,7 @@ struct Segment {
   int block = -1;  // index of the block
   int first_op = 0, op_count = 0;
   std::vector<int> inputs;  // tensors
+  bool has_input(int tensor) const { return std::find(inputs.begin(), inputs.end(), tensor) != inputs.end(); }
   int output = -1;
   // Backward ops of this segment in `gradient_ops`, in execution order.
   int first_gradient_op = 0, gradient_op_count = 0;

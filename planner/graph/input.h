@@ -34,7 +34,7 @@ inline constexpr size_t input_count = 10;
 // A number that Graph::size_of returns. Shapes of inputs consist of such numbers.
 enum class Dimension : uint8_t {
   none,
-  tokens,      // of a sample
+  tokens,      // tokens of a sample
   logit_rows,  // rows of logits in a sample: Graph::texts, or one for each token
   labels,
   vocabulary,
@@ -53,7 +53,7 @@ enum class InputDemand : uint8_t {
   model,    // if the model or its loss asks for it
 };
 
-// What the numbers of an input come from.
+// Where the numbers of an input come from.
 enum class InputSource : uint8_t {
   sample,  // numbers that the sample has under the input's name
   labels,  // the sample's labels

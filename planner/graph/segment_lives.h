@@ -34,12 +34,13 @@ struct OutsideGradient {
 };
 
 struct SegmentLives {
-  // The segment's inputs, and the other outputs of earlier segments that are alive in one of its passes and
-  // that no segment keeps.
+  // The segment's inputs. Also other outputs of earlier segments, if no segment keeps them and they are alive
+  // in one of the segment's passes.
   std::vector<OutsideOutput> outputs;
-  std::vector<OutsideGradient> gradients;  // that are alive when its backward pass begins or ends
-  bool keeps_output = false;               // whether the bytes that the segment keeps include its output
-  bool has_readers = false;                // whether a later segment reads its output
+  // The gradients that are alive when the segment's backward pass begins or ends.
+  std::vector<OutsideGradient> gradients;
+  bool keeps_output = false;  // whether the bytes that the segment keeps include its output
+  bool has_readers = false;   // whether a later segment reads its output
 };
 
 // Whether the backward pass of a segment may read the segment's own output.

@@ -16,10 +16,6 @@ bool is_kept(const Segment& segment, int op, uint32_t saved) {
   return false;
 }
 
-bool is_input(const Segment& segment, int tensor) {
-  return std::find(segment.inputs.begin(), segment.inputs.end(), tensor) != segment.inputs.end();
-}
-
 }  // namespace
 
 std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t s, Phase phase, bool accumulate) {
@@ -32,7 +28,7 @@ std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t s, Ph
   };
   for (int i = 0; i < segment.op_count; ++i)  // recompute reads parameters again
     for (int t : graph.ops[segment.first_op + i].inputs)
-      if (!is_forward || !is_input(segment, t)) add(t);
+      if (!is_forward || !segment.has_input(t)) add(t);
   for (int i = 0; !is_forward && i < segment.gradient_op_count; ++i) {
     const Op& op = graph.gradient_ops[segment.first_gradient_op + i];
     for (size_t k = 0; k < op.inputs.size(); ++k)

@@ -50,8 +50,9 @@ class MicroBuilder {
   std::vector<int> pending_;
 };
 
-// Tensors in host memory that the forward or backward pass of a segment reads, whatever the save-set, and
-// those that it writes. The forward pass does not fetch the segment's inputs: they are still on the device.
+// host_reads: the tensors in host memory that the forward or backward pass of a segment reads, whatever the
+// save-set. host_writes: those that its backward pass writes. The forward pass does not fetch the segment's
+// inputs: they are still on the device.
 std::vector<int> host_reads(const Graph& graph, const Arena& arena, size_t segment, Phase phase,
                             bool accumulate);
 std::vector<int> host_writes(const Graph& graph, const Arena& arena, size_t segment);

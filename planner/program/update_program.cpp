@@ -26,8 +26,8 @@ using Group = std::vector<Piece>;
 // Cuts the ops of the update into pieces, and groups these.
 //
 // If copies run while ops compute, the next group is fetched and the previous one is stored at the same time.
-// That takes as long as the longer of both. So groups with copies have about as many elements each:
-// parameters are cut where a group is full.
+// The longer of these copies decides how long that takes. So all groups with copies have about the same
+// number of elements: parameters are cut where a group is full.
 class Grouping {
  public:
   Grouping(const Graph& graph, const Arena& arena) : graph_(graph), arena_(arena) {

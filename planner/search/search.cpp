@@ -216,8 +216,9 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
                                          std::to_string(request.global_batch) +
                                          " is too large for this device's cost model"};
   StatesChoice::Answer fastest = choice.fastest(arena_budget);
-  if (const uint64_t host = fastest.candidate ? host_bytes(*fastest.space, *fastest.candidate, *device) : 0;
-      wanted.tight_host && host > 0) {
+  const uint64_t host =
+      wanted.tight_host && fastest.candidate ? host_bytes(*fastest.space, *fastest.candidate, *device) : 0;
+  if (host > 0) {
     plan.request.host_bytes = round_up(host, mebibyte);
     choice.limit_host_bytes(plan.request.host_bytes);
     fastest = choice.fastest(arena_budget);

@@ -66,11 +66,10 @@ class TraceKey {
 
   void add_lives(const SegmentLives& lives) {
     for (const bool is : {lives.keeps_output, lives.has_readers}) add(is);
-    const std::vector<int>& inputs = segment_.inputs;
     add(static_cast<int64_t>(lives.outputs.size()));
     for (const auto& [tensor, is_kept, outlives_forward, is_in_backward, outlives_backward] : lives.outputs) {
       add(local_.of_tensor(tensor));
-      add(std::find(inputs.begin(), inputs.end(), tensor) != inputs.end());
+      add(segment_.has_input(tensor));
       for (const bool is : {is_kept, outlives_forward, is_in_backward, outlives_backward}) add(is);
     }
     add(static_cast<int64_t>(lives.gradients.size()));

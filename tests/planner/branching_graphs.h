@@ -122,12 +122,7 @@ class RandomNetwork {
     b.cross_entropy(b.linear(x, matrix(b, vocabulary, width_), false, "logits", Format::f32));
     Graph g = *b.finish();
     freeze(g);
-    differentiate(g);
-    add_update(g, numerics);
-    add_inference(g);
-    add_transfers(g);
-    find_feed_forward(g);
-    return g;
+    return completed(std::move(g), numerics);
   }
 
  private:

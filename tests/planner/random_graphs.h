@@ -3,12 +3,10 @@
 #pragma once
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "planner/graph/differentiate.h"
-#include "planner/graph/feed_forward.h"
-#include "planner/graph/update.h"
-#include "planner/program/inference.h"
+#include "tests/planner/shared_graphs.h"
 
 namespace stw::testing_tools {
 
@@ -60,12 +58,7 @@ class RandomModel {
     b.cross_entropy(b.linear(x, matrix("head", width, vocabulary), false, "logits", Format::f32));
     Graph g = *b.finish();
     freeze(g);
-    differentiate(g);
-    add_update(g, numerics);
-    add_inference(g);
-    add_transfers(g);
-    find_feed_forward(g);
-    return g;
+    return completed(std::move(g), numerics);
   }
 
  private:

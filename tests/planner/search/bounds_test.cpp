@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 
 #include "planner/search/micro_batch_order.h"
@@ -162,21 +163,41 @@ TEST(SegmentProfile, DroppedChoicesAreBeaten) {
   EXPECT_LT(after, before);
 }
 
+// What bounds of a model's offload choices need. The model must live as long.
+struct Bounded {
+  Bounded(const Drawn& model, int64_t most_samples)
+      : pricing(model.graph, *model.device, model.request.threads),
+        segments(model.graph, model.request, pricing, cache),
+        micro_batches(up_to(most_samples)),
+        context{model.graph, model.request, *model.device, pricing, segments, micro_batches},
+        plain(context, {}),
+        bound(context, plain) {}
+  Bounded(const Bounded&) = delete;
+  static std::vector<int64_t> up_to(int64_t most) {
+    std::vector<int64_t> list(static_cast<size_t>(most));
+    std::iota(list.begin(), list.end(), 1);
+    return list;
+  }
+
+  Pricing pricing;
+  TraceCache cache;
+  SegmentChoices segments;
+  std::vector<int64_t> micro_batches;  // from one sample up
+  SearchContext context;
+  OffloadSearch plain;  // offloads nothing
+  OffloadBound bound;
+};
+
 // The fastest plan of every offload choice takes at least as long as each bound says.
 TEST(OffloadBound, NoPlanIsFaster) {
   std::mt19937 random(9);
   int plans = 0;
   for (uint32_t seed = 0; seed < 40; ++seed) {
     const Drawn model = draw(seed);
-    const Graph& g = model.graph;
-    const Pricing pricing(g, *model.device, model.request.threads);
-    TraceCache cache;
-    SegmentChoices segments(g, model.request, pricing, cache);
-    std::vector<int64_t> micro_batches;
-    for (int64_t m = 1; m <= model.request.global_batch; ++m) micro_batches.push_back(m);
-    const SearchContext context{g, model.request, *model.device, pricing, segments, micro_batches};
-    OffloadSearch plain(context, {});
-    OffloadBound bound(context, plain);
+    Bounded bounded(model, model.request.global_batch);
+    const SearchContext& context = bounded.context;
+    OffloadSearch& plain = bounded.plain;
+    OffloadBound& bound = bounded.bound;
     const uint64_t most = plain.arena(plain.fastest(size_limit)->decisions);
     for (int round = 0; round < 6; ++round) {
       OffloadBound::Corner corner{}, lower{}, upper{};
@@ -211,13 +232,10 @@ TEST(OffloadBound, FiguresAreSumsOverKinds) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     const Drawn model = draw(seed);
     const Graph& g = model.graph;
-    const Pricing pricing(g, *model.device, model.request.threads);
-    TraceCache cache;
-    SegmentChoices segments(g, model.request, pricing, cache);
-    const std::vector<int64_t> micro_batches{1};
-    const SearchContext context{g, model.request, *model.device, pricing, segments, micro_batches};
-    OffloadSearch plain(context, {});
-    OffloadBound bound(context, plain);
+    Bounded bounded(model, 1);
+    const SearchContext& context = bounded.context;
+    OffloadSearch& plain = bounded.plain;
+    OffloadBound& bound = bounded.bound;
     for (int round = 0; round < 8; ++round) {
       Offload offload = some_offload(g, random, model.device->cuda && round % 2);
       if (round % 4 == 0) offload[Offloaded::inputs] = 0;

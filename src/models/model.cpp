@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <utility>
 
 #include "planner/base/python_json.h"
-#include "planner/graph/differentiate.h"
-#include "planner/graph/feed_forward.h"
-#include "planner/graph/fuse.h"
 #include "planner/graph/parameter_groups.h"
-#include "planner/graph/quantize.h"
-#include "planner/graph/update.h"
-#include "planner/program/inference.h"
+#include "planner/program/complete.h"
 #include "src/base/numbers.h"
 #include "src/models/heads/labels.h"
 
@@ -436,18 +432,10 @@ Status set_labels(ModelConfig& config, Task task, const std::vector<std::string>
 Graph build_model(const ModelConfig& config, int64_t sequence, const Numerics& numerics) {
   auto forward = build_forward(config, sequence, compute_format(numerics.precision), numerics.inputs);
   assert(forward);
-  Graph graph = std::move(*forward);
-  [[maybe_unused]] const Status status = apply_groups(graph, numerics);
-  assert(status);
-  quantize_frozen(graph, numerics, [&](const Tensor& t) { return config.unquantized.count(t.name) > 0; });
-  differentiate(graph);
-  find_fused_ops(graph, numerics.kernels);
-  add_update(graph, numerics);
-  add_inference(graph);
-  add_transfers(graph);
-  find_feed_forward(graph);
-  limit_adapter_choices(graph);
-  return graph;
+  auto graph = complete(std::move(*forward), numerics,
+                        [&](const Tensor& t) { return config.unquantized.count(t.name) > 0; });
+  assert(graph);
+  return std::move(*graph);
 }
 
 }  // namespace stw

@@ -6,13 +6,7 @@
 #include <utility>
 
 #include "planner/graph/adapters.h"
-#include "planner/graph/differentiate.h"
-#include "planner/graph/feed_forward.h"
-#include "planner/graph/fuse.h"
-#include "planner/graph/parameter_groups.h"
-#include "planner/graph/quantize.h"
-#include "planner/graph/update.h"
-#include "planner/program/inference.h"
+#include "planner/program/complete.h"
 
 namespace stw::testing_tools {
 
@@ -63,18 +57,11 @@ inline Graph forward_graph_of(const SharedStack& s, Format compute = Format::f32
   return *b.finish();
 }
 
-// Completes forward ops as build_model does.
+// Completes forward ops with groups that they have.
 inline Graph completed(Graph g, const Numerics& numerics) {
-  EXPECT_TRUE(apply_groups(g, numerics));
-  quantize_frozen(g, numerics, {});
-  differentiate(g);
-  find_fused_ops(g, numerics.kernels);
-  add_update(g, numerics);
-  add_inference(g);
-  add_transfers(g);
-  find_feed_forward(g);
-  limit_adapter_choices(g);
-  return g;
+  auto graph = complete(std::move(g), numerics);
+  EXPECT_TRUE(graph);
+  return std::move(*graph);
 }
 
 inline Graph shared_graph(const SharedStack& s, const Numerics& numerics = {}) {

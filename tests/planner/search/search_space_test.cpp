@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/program/inference.h"
 #include "planner/search/segment_class.h"
 #include "tests/planner/branching_graphs.h"
 #include "tests/planner/random_graphs.h"

@@ -636,6 +636,7 @@ enum { STW_SET_RESERVE = 1 };
  *   optimizer  no other optimizer
  *   clipping   no fused update, which does not clip gradients
  *   division   the micro-batch, recompute and host memory
+ *   precision  the number format of computation
  *   all        all of these: there are no relaxations, and the answer is quicker */
 enum {
   STW_KEEP_NUMERICS = 1,
@@ -645,7 +646,8 @@ enum {
   STW_KEEP_OPTIMIZER = 16,
   STW_KEEP_CLIPPING = 32,
   STW_KEEP_DIVISION = 64,
-  STW_KEEP_ALL = 127
+  STW_KEEP_PRECISION = 128,
+  STW_KEEP_ALL = 255
 };
 /* Inputs of a batch that a plan has to provide for: stw_batch. Bits that can be combined. */
 enum { STW_INPUT_POSITIONS = 1, STW_INPUT_WEIGHTS = 2 };

@@ -111,7 +111,8 @@ internal static unsafe class Abi
     public const uint STW_KEEP_OPTIMIZER = 16;
     public const uint STW_KEEP_CLIPPING = 32;
     public const uint STW_KEEP_DIVISION = 64;
-    public const uint STW_KEEP_ALL = 127;
+    public const uint STW_KEEP_PRECISION = 128;
+    public const uint STW_KEEP_ALL = 255;
     public const uint STW_INPUT_POSITIONS = 1;
     public const uint STW_INPUT_WEIGHTS = 2;
     public const uint STW_RECOMPUTE_AUTO = 0;

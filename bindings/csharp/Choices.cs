@@ -160,6 +160,8 @@ namespace Stowage
         Clipping = STW_KEEP_CLIPPING,
         /// <summary>STW_KEEP_DIVISION</summary>
         Division = STW_KEEP_DIVISION,
+        /// <summary>STW_KEEP_PRECISION</summary>
+        Precision = STW_KEEP_PRECISION,
         /// <summary>STW_KEEP_ALL</summary>
         All = STW_KEEP_ALL,
     }

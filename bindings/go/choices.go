@@ -94,6 +94,7 @@ const (
 	KeepOptimizer Keep = C.STW_KEEP_OPTIMIZER
 	KeepClipping  Keep = C.STW_KEEP_CLIPPING
 	KeepDivision  Keep = C.STW_KEEP_DIVISION
+	KeepPrecision Keep = C.STW_KEEP_PRECISION
 	KeepAll       Keep = C.STW_KEEP_ALL
 
 	TaskAutomatic           Task = C.STW_TASK_AUTOMATIC

@@ -1,6 +1,8 @@
 #include "planner/device/profile_file.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string_view>
 
 #include "planner/device/calibration.h"
 
@@ -40,6 +42,14 @@ int kind_of(std::string_view name) {
   return -1;
 }
 
+// Refuses a member that is not read: it may be a misspelled one.
+Status check_members(const Json& body, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : body.members())
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return no_profile("there is no field " + quoted(name) + " in this version");
+  return ok();
+}
+
 Status read_ops(const Json& ops, Calibration& c) {
   for (const auto& [name, value] : ops.members()) {
     const int kind = kind_of(name);
@@ -69,6 +79,10 @@ Status read_small(const Json& body, const char* key, uint32_t& out, uint64_t lar
 // Version 2: figures of a card that was not calibrated. All of them must be there.
 Result<DeviceProfile> read_figures(const Json& body, DeviceProfile p) {
   if (!p.cuda) return no_profile("version 2 describes GPUs; the device is " + quoted(p.name));
+  STW_TRY(check_members(body, {"format", "version", "device", "gflops_fp32", "gflops_bf16", "watts",
+                               "gflops_per_watt", "gbytes_per_second", "host_gbytes_per_second",
+                               "launch_nanoseconds", "stream_permille", "mma_permille", "wgmma_permille",
+                               "fp32_permille", "attention_permille", "wide_attention_permille"}));
   p.source = from_a_file;
   const std::pair<const char*, uint64_t*> figures[] = {{"gflops_fp32", &p.gflops_fp32},
                                                        {"gflops_bf16", &p.gflops_bf16},
@@ -110,6 +124,10 @@ Result<DeviceProfile> read(const Json& body) {
   if (!device) return no_profile("there is no device " + quoted(name));
   DeviceProfile p = *device;
   if (version == 2) return read_figures(body, p);
+  STW_TRY(check_members(body, {"format", "version", "device", "threads", "precision", "kernels",
+                               "reserve_bytes", "launch_nanoseconds", "product_permille", "stream_permille",
+                               "attention_permille", "wide_attention_permille", "fp32_permille",
+                               "mma_permille", "wgmma_permille", "watts", "step_nanoseconds", "ops"}));
   Calibration& c = p.calibration;
   p.source = measured_there;
   STW_ASSIGN(threads, figure(body, "threads", largest_threads));

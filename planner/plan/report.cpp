@@ -151,7 +151,8 @@ std::string relaxation_text(const Relaxation& x, uint64_t budget) {
   std::string text = x.flags + ": " + rate_text(x.tokens_per_second) + ", peak " + human_bytes(x.peak_bytes) +
                      "; " + (x.changes_numerics ? x.effect : "the same result");
   if (x.least_host_bytes > 0)
-    text += "; takes " + human_bytes(x.host_bytes) + ", " + human_bytes(x.least_host_bytes) + " are enough";
+    text += "; takes " + human_bytes(x.host_bytes) + ", " +
+            std::to_string(ceil_div(x.least_host_bytes, uint64_t{1} << 20)) + "MiB are enough";
   return text;
 }
 

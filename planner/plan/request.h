@@ -21,7 +21,8 @@ inline constexpr uint32_t keep_sequence = 8;  // no shorter samples
 inline constexpr uint32_t keep_optimizer = 16;
 inline constexpr uint32_t keep_clipping = 32;  // no fused update
 inline constexpr uint32_t keep_division = 64;  // micro-batch, recompute and host memory
-inline constexpr uint32_t keep_everything = 127;
+inline constexpr uint32_t keep_precision = 128;
+inline constexpr uint32_t keep_everything = 255;
 
 struct Request : RequestedNumerics {
   std::string device = "cpu";

@@ -53,9 +53,8 @@ Steps possible_steps(const Request& r, bool has_adapters, const Alternatives& al
     add(!r.fused_update, Step::host_memory);
   }
   if (r.keep & keep_numerics) return steps;
-  const bool may_be_bf16 = r.precision != Precision::fp16;
   add(r.attention == Attention::cudnn, Step::attention);
-  add(r.precision == Precision::fp32, Step::precision);
+  add(r.precision != Precision::bf16 && !(r.keep & keep_precision), Step::precision);
   add(!(r.keep & keep_sequence) && alternatives.source && r.sequence > shortest_sequence, Step::sequence);
   add(!(r.keep & keep_model) && alternatives.smaller_presets, Step::model);
   const bool gets_adapters = !has_adapters && alternatives.source && !(r.keep & keep_adapters);
@@ -68,10 +67,10 @@ Steps possible_steps(const Request& r, bool has_adapters, const Alternatives& al
   if (has_adapters) return steps;  // formats of what is trained would save little
   const bool may_have_8bit = optimizer_row(r.optimizer).has_8bit_states;
   add(r.state_bits == 32 && may_have_8bit, Step::states);
-  add(may_be_bf16 && r.master == Master::exact, Step::split8);
-  add(may_be_bf16 && r.master != Master::stochastic, Step::stochastic);
+  add(r.master == Master::exact, Step::split8);
+  add(r.master != Master::stochastic, Step::stochastic);
   add(r.gradients != Gradients::bf16 && !r.fused_update && !r.gradient_hook, Step::gradients);
-  add(!r.fused_update && r.host_bytes == 0 && may_be_bf16 && !(r.keep & keep_clipping) && !r.gradient_hook,
+  add(!r.fused_update && r.host_bytes == 0 && !(r.keep & keep_clipping) && !r.gradient_hook,
       Step::fused_update);
   add(r.optimizer != Optimizer::adafactor && !(r.keep & keep_optimizer), Step::adafactor);
   return steps;
@@ -108,7 +107,7 @@ std::vector<Steps> format_offers(Steps possible) {
     if (set && !(set & ~possible)) list.push_back(set);
   };
   const Steps to_bf16 = possible & bit(Step::precision);
-  for (Steps set : in_order)  // fp32 has no other masters
+  for (Steps set : in_order)  // only bf16 has other masters
     if (!to_bf16 || !(set & bits(M, R))) add(set);
   if (to_bf16) {
     add(to_bf16);

@@ -21,6 +21,12 @@ int smallest_state_bits(const Request& r) {
   return r.state_bits == 32 || !optimizer_row(r.optimizer).has_8bit_states ? 32 : 8;
 }
 
+// "--lora 16 --seq 32" as words: "lora 16, seq 32". They are no advice.
+std::string words_of(std::string flags) {
+  for (size_t at; (at = flags.find(" --")) != std::string::npos;) flags.replace(at, 3, ", ");
+  return flags.substr(2);
+}
+
 // Answers questions about changed requests.
 class Advisor {
  public:
@@ -400,7 +406,7 @@ std::string Advisor::shortage(const Offer& best, const std::string& change) {
   if (!plan) return "";
   const Bytes& b = plan->bytes;
   std::string text = "no setting makes this fit: ";
-  if (!change.empty() && reserve_ < budget_) text += "even with " + change + ", ";
+  if (!change.empty() && reserve_ < budget_) text += "even with " + words_of(flags_text(change)) + ", ";
   uint64_t lasting = 0;
   for (MemoryClass c : {MemoryClass::parameters, MemoryClass::gradients, MemoryClass::optimizer})
     lasting = size_add(lasting, b.of[static_cast<size_t>(c)]);

@@ -29,7 +29,8 @@ static_assert(STW_KERNELS_PORTABLE - 1 == static_cast<int>(Kernels::portable) &&
 static_assert(STW_KEEP_NUMERICS == keep_numerics && STW_KEEP_MODEL == keep_model &&
               STW_KEEP_ADAPTERS == keep_adapters && STW_KEEP_SEQUENCE == keep_sequence &&
               STW_KEEP_OPTIMIZER == keep_optimizer && STW_KEEP_CLIPPING == keep_clipping &&
-              STW_KEEP_DIVISION == keep_division && STW_KEEP_ALL == keep_everything);
+              STW_KEEP_DIVISION == keep_division && STW_KEEP_PRECISION == keep_precision &&
+              STW_KEEP_ALL == keep_everything);
 
 Status read_groups(const stw_plan_options& o, std::vector<ParameterGroup>& groups) {
   if (o.group_count > 0 && !o.groups) return Error{Code::bad_argument, "plan: groups is NULL"};

@@ -73,6 +73,8 @@ Status check_absent_weights(const std::string& folder) {
         Code::unsupported,
         folder + "/" + name + ": weights of this format are not read; save them as safetensors" + way_out};
   }
+  // Without a config, this is no model's folder, and opening it says so.
+  if (std::find(names.begin(), names.end(), "config.json") == names.end()) return ok();
   for (const std::string& name : names) {
     const std::string inner = folder + "/" + name;
     if (!is_directory(inner) || name.starts_with("replaced-run")) continue;

@@ -431,14 +431,15 @@ TEST(Plan, RelaxationsKeepWhatTheyAreTold) {
   for (const auto& [bit, word] : {std::pair{STW_KEEP_ADAPTERS, "lora"},
                                   {STW_KEEP_OPTIMIZER, "adafactor"},
                                   {STW_KEEP_CLIPPING, "fused_update"},
-                                  {STW_KEEP_DIVISION, "host_memory"}}) {
+                                  {STW_KEEP_DIVISION, "host_memory"},
+                                  {STW_KEEP_PRECISION, "precision bf16"}}) {
     EXPECT_NE(all.find(word), all.npos) << all;
     EXPECT_EQ(changes(static_cast<uint32_t>(bit)).find(word), all.npos);
   }
   EXPECT_TRUE(changes(STW_KEEP_NUMERICS).starts_with("host_memory "));
   EXPECT_EQ(changes(STW_KEEP_NUMERICS).find("; "), changes(STW_KEEP_NUMERICS).size() - 2) << "one line";
   EXPECT_EQ(changes(STW_KEEP_ALL), "");
-  o.keep = 128;
+  o.keep = 256;
   stw_plan* out = nullptr;
   EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_BAD_ARGUMENT);
 }

@@ -30,9 +30,9 @@ def bits(names, known, what):
 def plan_options(model, global_batch, device=None, inputs=(), groups=(), profile=None, keep=(), **values):
     """A stw_plan_options. `device`: an open device, or the name of a profile. `inputs`: what batches may
     have ("positions", "weights"). `keep`: what relaxations must not change ("numerics", "model",
-    "adapters", "sequence", "optimizer", "clipping", "division", "all"). `groups`: one dict for each
-    group, such as {"pattern": "embeddings", "frozen": True}. `profile`: a profile that Trainer.calibrate
-    returned."""
+    "adapters", "sequence", "optimizer", "clipping", "division", "precision", "all"). `groups`: one dict for
+    each group, such as {"pattern": "embeddings", "frozen": True}. `profile`: a profile that
+    Trainer.calibrate returned."""
     expect(model, Model, "model")
     if device is not None and not isinstance(device, str):
         about = expect(device, Device, "device").info

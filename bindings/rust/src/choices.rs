@@ -125,6 +125,8 @@ impl Keep {
     pub const CLIPPING: Keep = Keep(abi::STW_KEEP_CLIPPING);
     /// The micro-batch, recompute and host memory.
     pub const DIVISION: Keep = Keep(abi::STW_KEEP_DIVISION);
+    /// The number format of computation.
+    pub const PRECISION: Keep = Keep(abi::STW_KEEP_PRECISION);
     /// All of these: there are no relaxations.
     pub const ALL: Keep = Keep(abi::STW_KEEP_ALL);
 

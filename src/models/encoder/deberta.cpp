@@ -95,9 +95,10 @@ Result<RelativeConfig> parse_relative(const Json& json, RelativeConfig r) {
     return unsupported_setting("distances up to " + std::to_string(r.most) +
                                " are not supported: expected 65536");
   if (r.buckets == 1 || (r.buckets > 0 && r.most - 1 <= r.buckets / 2))
-    return unsupported_setting("position_buckets " + std::to_string(r.buckets) +
-                               " contradicts max_relative_positions " + std::to_string(r.most) +
-                               ": half of the buckets must be at least 1 and less than the largest distance");
+    return unsupported_setting("position_buckets " + std::to_string(r.buckets) + " contradicts " +
+                               (most < 1 ? "max_position_embeddings " : "max_relative_positions ") +
+                               std::to_string(r.most) + ": expected at least 2 buckets, and half of them " +
+                               "less than " + std::to_string(r.most - 1));
   // The kernels take tables whose row grows by at most one from one distance to the next.
   const std::vector<int32_t> rows = relative_rows(r, r.most + 2);
   for (size_t k = 1; k < rows.size(); ++k)

@@ -126,11 +126,12 @@ TEST(ProfileFile, BadFiguresAreRefusedByName) {
       EXPECT_TRUE(message.find(name) != std::string::npos || message.find("line") != std::string::npos)
           << message;
     }
-    const std::string without = with(good, text, "\"other\": 1");
-    if (key != "\"reserve_bytes\": ") refusal(without);
-    // Without reserve_bytes in the file, the reserve was not measured, and the device's own figure is used.
-    else EXPECT_EQ(profile_from_json(without)->reserve_bytes, find_device("h100")->reserve_bytes);
+    const std::string misspelled = refusal(with(good, text, key.substr(0, key.size() - 3) + "_\": 1"));
+    EXPECT_NE(misspelled.find(name), std::string::npos) << misspelled;
   }
+  // Without reserve_bytes in the file, the reserve was not measured, and the device's own figure is used.
+  EXPECT_EQ(profile_from_json(with(good, "\"reserve_bytes\": 1234567,", ""))->reserve_bytes,
+            find_device("h100")->reserve_bytes);
   EXPECT_NE(refusal(with(good, "\"permille\": 650", "\"permille\": 100001")).find("\"linear\""),
             std::string::npos);
   EXPECT_TRUE(profile_from_json(with(good, "\"permille\": 650", "\"permille\": 100000")));

@@ -52,12 +52,12 @@ ROWS = [
     Advice(
         "{}, question {}: {}; --skip-bad-questions leaves the question out",
         f"{BEGIN} one-bad.json",
-        plus("--skip-bad-questions", prints("19 texts .*; 1 more left out: 1 bad questions"), steps(2)),
+        plus("--skip-bad-questions", prints("19 texts .*; 1 more left out: 1 bad"), steps(2)),
     ),
     Advice(
         "{}, question {}: {} (and {} more such questions); --skip-bad-questions leaves them out",
         f"{BEGIN} two-bad.json",
-        plus("--skip-bad-questions", prints("18 texts .*; 2 more left out: 2 bad questions"), steps(2)),
+        plus("--skip-bad-questions", prints("18 texts .*; 2 more left out: 2 bad"), steps(2)),
     ),
     Advice(
         "{}: the question has {} tokens with special tokens, which leave no room for its context in a sample "
@@ -119,6 +119,11 @@ ROWS = [
         "{}: has questions about contexts, and {} does not find answers (--task spans)",
         "eval --model labels --vram 32MiB --data squad.json",
         run(f"{BEGIN} squad.json --task spans", learned(20), steps(2)),
+    ),
+    Advice(
+        "{} finds answers in contexts: expected SQuAD's JSON, or JSON of {}, as --data {}",
+        "eval --model run --data labels.csv",
+        instead("labels.csv", "squad.json", prints("exact")),
     ),
     Advice(
         "--data {}: the model finds answers in contexts: expected SQuAD's JSON, or JSON of {}",

@@ -195,7 +195,7 @@ ROWS = [
     wrong_value("--z-loss", "1e60", "0.5", "a number from 0 on that fp32 can hold"),
     wrong_value("--dropout", "1", "0.5", "a number from {} to {}"),
     Advice(
-        "{}: expected a name, found nothing",
+        "{}: expected text, found nothing",
         f"{TRAIN} --eval-data ''",
         instead("''", "text.txt", steps(2)),
         without("--eval-data ''", steps(2)),

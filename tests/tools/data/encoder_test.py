@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import re
 
 from support import DOES_NOT_FIT, FAILED, USAGE, CommandTest
 
@@ -136,6 +137,17 @@ class EncoderTest(CommandTest):
         self.assertEqual(len(self.classified("--data", data)), 60)
         failed = self.run_command("plan", "--model", "nano", "--texts", 4, expect=USAGE).stderr
         self.assertIn("texts is for encoders with an output for each text", failed)
+
+    # Samples of 512 tokens hold many texts at once. With less memory, `classify` reads fewer.
+    def test_classify_works_in_little_memory(self):
+        data = self.table(self.rows(60, 1), "texts.csv", ["text", "label"])
+        self.train_on(data, "--steps", 2, model=self.model_folder({**BERT, "max_position_embeddings": 512}))
+        words = ["classify", "--model", self.path("run"), "--data", data, "--threads", 1]
+        failed = self.run_command(*words, "--vram", "1KiB", expect=DOES_NOT_FIT).stderr
+        least = int(re.search(r"\(([0-9,]+) bytes\)", failed)[1].replace(",", ""))
+        self.assertLess(least, 700 << 10)
+        answers = self.run_command(*words, "--vram", least).stdout
+        self.assertEqual(answers, self.run_command(*words).stdout)
 
     def test_texts_with_labels(self):
         output = self.train_on(

@@ -282,7 +282,7 @@ class QuestionsTest(CommandTest):
             self.refused(*words, data, expect=FAILED, says=["bad.json, article 3, question", says])
             self.assertFalse((self.folder / "out").exists())
         output = self.run_command(*words, data, "--skip-bad-questions").stdout
-        self.assertIn("11 texts with a question and its context; 1 more left out: 1 bad questions", output)
+        self.assertIn("11 texts with a question and its context; 1 more left out: 1 bad", output)
         articles = self.articles(6)
         for article in articles[1:4]:
             article["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] = 0

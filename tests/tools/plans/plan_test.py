@@ -128,8 +128,10 @@ class PlanTest(CommandTest):
         self.assertRegex(
             refusal,
             r"instead +--host-memory [0-9]+MiB: [0-9,]+ tokens/s, peak [0-9.]+ MiB; the same result; takes "
-            r"[0-9.]+ MiB, [0-9.]+ MiB are enough\n",
+            r"[0-9.]+ MiB, [0-9]+MiB are enough\n",
         )
+        enough = re.search(r"([0-9]+MiB) are enough", refusal)[1]
+        self.run_command("plan", *words, "--host-memory", enough)
 
     def test_report_is_readable(self):
         report = self.run_command("plan", *NANO, "--vram", "64MiB").stdout
@@ -262,6 +264,15 @@ class PlanTest(CommandTest):
             json.loads(self.run_command(*host, "--max", "model", "--json").stdout)["largest_model"], "gpt2-xl"
         )
         self.refused(*words, "--vram", "1KiB", expect=DOES_NOT_FIT, says=["no preset"])
+        # Presets that the task does not suit are left out.
+        for task, models in (
+            (["--task", "masked"], ["bert-large", "bert-1.3b", "deberta-v3-large", "roberta-large"]),
+            (["--task", "tokens", "--labels", 3], ["qwen3-0.6b"]),
+            (["--labels", 3, "--texts", 2], ["bert-large", "bert-1.3b", "deberta-v3-large", "roberta-large"]),
+        ):
+            found = json.loads(self.run_command(*words, *task, "--json").stdout)["largest_model"]
+            self.assertIn(found, models)
+        self.refused(*words, "--task", "masked", "--texts", 2, says=["texts is for encoders"])
 
     def test_compare(self):
         files = []

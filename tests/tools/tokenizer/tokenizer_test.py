@@ -236,6 +236,29 @@ class TokenizerTest(CommandTest):
             self.run_command(*words)
             self.assertEqual(self.tokens(self.path("o.bin")), [1])
 
+    def test_steps_of_unigram_classes_follow_their_settings(self):
+        pieces = {
+            "model": {"type": "Unigram", "unk_id": 0, "vocab": [["?", 0], ["a", -1], ["\u2581a", -1]]},
+            "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"},
+        }
+        words = ["--data", self.write("text", "a"), "--out", self.path("o.bin"), "--overwrite"]
+        model = self.model("unigram", pieces)
+        for setting, value in (
+            ("do_lower_case", True),
+            ("split_by_punct", True),
+            ("add_prefix_space", False),
+        ):
+            for other in (None, not value):
+                config = {"tokenizer_class": "DebertaV2Tokenizer", setting: other}
+                self.write("unigram/tokenizer_config.json", json.dumps(config))
+                self.run_command("tokenize", "--model", model, *words)
+                self.assertEqual(self.tokens(self.path("o.bin")), [2])
+            config[setting] = value
+            self.write("unigram/tokenizer_config.json", json.dumps(config))
+            is_set, is_not = str(value).lower(), str(not value).lower()
+            says = f"{setting} is {is_set}, but the tokenizer's own file says {is_not}"
+            self.refused("tokenize", "--model", model, *words, says=[says])
+
     def test_other_kinds_of_tokenizers_are_refused_with_a_way_to_convert_them(self):
         for name in ("tokenizer.model", "spiece.model", "spm.model", "tekken.json"):
             model = self.model(name.replace(".", "-"))

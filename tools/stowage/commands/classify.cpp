@@ -108,10 +108,7 @@ struct ClassifyCommand {
       encoded.push_back(tokens_of(text, tokenization, about, most));
       longest = std::max<uint64_t>(longest, encoded.back().tokens.size());
     }
-    // An encoder reads several texts at once, as many as fit a sample.
-    plan.sequence =
-        about.generates ? longest : std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
-    const Inference opened = open_inference(model, plan);
+    const Inference opened = open_classifier(longest, about);
     std::vector<std::string> names;  // as they are printed
     for (const std::string& label : labels) names.push_back(json ? json_quoted(label) : name_of(label));
     for (size_t first = 0, end; first < encoded.size(); first = end) {
@@ -125,6 +122,21 @@ struct ClassifyCommand {
           "stowage: warning: {} of {} texts have no token, and the tokenizer puts none around them: the "
           "model has no answer to them, and their lines are {}",
           grouped(empty), grouped(encoded.size()), json ? "null" : "empty");
+  }
+
+  // An encoder reads several texts at once, as many as fit a sample, or fewer if the budget is too small.
+  // `longest`: tokens of the longest text.
+  Inference open_classifier(uint64_t longest, const stw_model_info& about) {
+    uint64_t rows =
+        about.generates ? longest : std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
+    for (;; rows = std::max(longest, rows / 2)) {
+      plan.sequence = rows;
+      try {
+        return open_inference(model, plan);
+      } catch (const Failure& failure) {
+        if (failure.exit_code != exit_does_not_fit || rows == longest) throw;
+      }
+    }
   }
 
   Questions all_questions() const {
@@ -156,8 +168,7 @@ struct ClassifyCommand {
         question_set(all_questions(), questions, tokenization, about, most, data.empty() ? "--text" : data);
     uint64_t longest = 2;
     for (const QuestionText& text : set.texts) longest = std::max<uint64_t>(longest, text.text.tokens.size());
-    plan.sequence = std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
-    const Inference opened = open_inference(model, plan);
+    const Inference opened = open_classifier(longest, about);
     const auto rows = [&](size_t i) { return set.texts[i].text.tokens.size(); };
     std::vector<std::vector<float>> logits;  // of the texts of a question
     std::vector<TextLogits> of_question;
@@ -249,8 +260,7 @@ struct ClassifyCommand {
       complain("stowage: warning: {} of {} texts are cut to {} tokens: words past that have no label{}",
                grouped(cut), grouped(all.size()), grouped(most),
                most < about.positions ? "; give a longer --seq" : ", and the model has no more positions");
-    plan.sequence = std::max(longest, std::min<uint64_t>(about.positions, rows_of_encoder));
-    const Inference opened = open_inference(model, plan);
+    const Inference opened = open_classifier(longest, about);
     const bool has_entities = are_entity_tags(labels);
     const auto rows = [&](size_t i) { return encoded[i].text.tokens.size(); };
     for (size_t first = 0, end; first < encoded.size(); first = end) {

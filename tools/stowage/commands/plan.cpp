@@ -119,7 +119,8 @@ void add_plan(CLI::App& application) {
   add_request_flags(command, self->plan);
   add_numerics_flags(command, self->plan);
   command.add_flag("--json", self->json, "Print the plan as JSON, and nothing else, to standard output.");
-  command.add_flag("--frontier", self->frontier, "Also list the plans that other budgets would get.");
+  command.add_flag("--frontier", self->frontier,
+                   "Also list the plans that other budgets would get\nwith the same format of states.");
   auto* most =
       command
           .add_option("--max", self->most,

@@ -119,13 +119,14 @@ void take_columns_of_run(LabelFields& fields, const std::string& run) {
   fields.run_label = setting_of_run(run, "label-field").value_or("");
 }
 
-// Whether the model is a masked language model. False if it cannot be opened: opening it for training reports
+// Whether the model's config has this task. False if it cannot be opened: opening it for training reports
 // the problem.
-static bool is_masked(const ModelFlags& model) {
+static bool has_task(const ModelFlags& model, uint32_t task) {
   try {
-    return query(open_model(model)).task == STW_TASK_MASKED_LANGUAGE_MODEL;
+    return query(open_model(model)).task == task;
   } catch (const Failure&) { return false; }
 }
+static bool is_masked(const ModelFlags& model) { return has_task(model, STW_TASK_MASKED_LANGUAGE_MODEL); }
 
 // Refuses an encoder for data from which only a language model can learn. If the model has labels,
 // examples_of() reports that the data has none.
@@ -168,13 +169,15 @@ static void find_texts(DataFlags& data, const ModelFlags& model) {
 
 // Recognises questions. Refuses flags that are not for them.
 static void find_questions(const PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
-  const bool is_asked_for = model.task == "spans";
+  // Questions without answers, too, then count as questions: reading them names what is missing.
+  const bool is_asked_for = model.task == "spans" || (model.task.empty() && has_task(model, STW_TASK_SPANS));
   data.has_questions = (is_asked_for || model.task.empty()) && holds_questions(data.source, is_asked_for);
   if (is_asked_for && !data.has_questions)
     throw Failure(
         exit_usage,
-        fmt::format("--task spans: expected SQuAD's JSON, or JSON of {{\"question\": …, \"context\": …, "
-                    "\"answers\": {{\"text\": […], \"answer_start\": […]}}}}, as --data {}",
+        fmt::format("{}: expected SQuAD's JSON, or JSON of {{\"question\": …, \"context\": …, \"answers\": "
+                    "{{\"text\": […], \"answer_start\": […]}}}}, as --data {}",
+                    model.task.empty() ? model.source + " finds answers in contexts" : "--task spans",
                     data.path));
   if (!data.has_questions) {
     if (data.questions.any())

@@ -22,7 +22,7 @@ constexpr Reason reasons[left_out_count] = {
     {"marked", "marked out of the loss", "marked out of the loss"},
     {"no_room", "whose prompts fill a sample", "whose answers are cut away"},
     {"alike", "alike", "whose answers are alike"},
-    {"bad", "bad questions", "bad questions"}};  // in the order of LeftOut
+    {"bad", "bad", "bad"}};  // in the order of LeftOut
 
 // The index of the first token that can be learned, which needs a token before it. Nothing if there is none.
 std::optional<size_t> first_learned(const Example& example) {

@@ -190,7 +190,7 @@ CLI::Option* add_from_scratch_flag(CLI::App& command, ModelFlags& flags) {
 CLI::Validator not_empty() {
   return CLI::Validator(
       [](std::string& value) {
-        return value.empty() ? std::string("expected a name, found nothing") : std::string();
+        return value.empty() ? std::string("expected text, found nothing") : std::string();
       },
       "");
 }

@@ -37,13 +37,13 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
     stw_model_info info;
   };
   std::vector<Preset> presets;
-  std::string refusal;  // message for the last preset in which the groups or targets match no parameter
+  std::string refusal;  // message for the last preset that the options do not suit, such as another task's
   size_t refused = 0, tried = 0;
   for (size_t index = 0; const char* name = stw_model_preset_at(index); ++index) {
     ModelFlags flags = adapters;
     flags.source = name;
     flags.weights = flags.adapter = "";
-    if (adapters.label_count == 0) {  // encoders are trained with labels
+    if (adapters.label_count == 0 && adapters.task.empty()) {  // encoders are trained with labels
       ModelFlags alone;
       alone.source = name;
       if (query(open_model(alone)).generates == 0) continue;
@@ -53,7 +53,6 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
       const stw_model_info info = query(model);
       presets.push_back({name, std::move(model), info});
     } catch (const Failure& failure) {
-      if (flags.adapter_targets.empty()) throw;
       refusal = failure.what();
       ++tried, ++refused;
     }
@@ -76,8 +75,8 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
     const Plan plan(made);
     tried += 1;
     if (status == STW_OVER_BUDGET) continue;
-    // A group's pattern is meant for other models, or cuDNN's attention does not support this model.
-    if ((status == STW_BAD_ARGUMENT && options.group_count) || status == STW_UNSUPPORTED_SHAPE) {
+    // Some options suit other models: a group's pattern, texts of encoders, cuDNN's attention.
+    if (status == STW_BAD_ARGUMENT || status == STW_UNSUPPORTED_SHAPE) {
       refusal = error.message;
       refused += 1;
       continue;

@@ -70,6 +70,7 @@ uint32_t preference_number(const std::string& name) {
 // available, but were not measured for this plan.
 void warn_where_not_measured(const stw_plan_options& options) {
   const stw_profile_info info = read_profile({options.profile, options.profile_size});
+  if (info.threads == 0) return;  // figures of a card, which no calibration measured
   if (!info.is_cuda && info.threads != options.threads)
     complain("stowage: warning: the profile was measured with {} thread{}, the plan is for {}", info.threads,
              info.threads == 1 ? "" : "s", options.threads);

@@ -113,6 +113,7 @@ uint32_t kept_settings(const TrainRun& run) {
   uint32_t keep = 0;
   if (run.resumes()) keep |= STW_KEEP_NUMERICS;
   if (flags.outlier_limit > 0) keep |= STW_KEEP_CLIPPING;
+  if (flags.loss_scale) keep |= STW_KEEP_PRECISION;
   if (flags.beta1 || flags.beta2 || flags.momentum || flags.nesterov) keep |= STW_KEEP_OPTIMIZER;
   if (!run.about.has_weights) keep |= STW_KEEP_ADAPTERS;
   return keep;

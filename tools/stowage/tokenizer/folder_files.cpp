@@ -221,6 +221,31 @@ void check_normalizer(const TokenFiles& files, const std::vector<NormalStep>& st
   check("tokenize_chinese_chars", has(Kind::spaces_around_ideographs), true);
 }
 
+// Some classes with unigram models, such as DeBERTa's, build their steps from these settings. A setting that
+// is missing does not count: files of older versions of transformers have steps of their own.
+void check_unigram_steps(const TokenFiles& files, const TokenizerDescription& d) {
+  const auto check = [&](const char* name, bool says_true, bool says_false) {
+    const JsonView setting = files.config.at(name);
+    if (setting.is_null()) return;
+    const bool wanted = setting.flag_or(false);
+    if (wanted ? !says_true : !says_false)
+      refuse_setting(files.config,
+                     fmt::format("{} is {}, but the tokenizer's own file says {}", name, wanted, !wanted));
+  };
+  const bool lowers = std::any_of(d.normal.begin(), d.normal.end(), [](const NormalStep& step) {
+    return step.kind == NormalStep::Kind::lowercase;
+  });
+  const bool splits = std::any_of(d.cuts.begin(), d.cuts.end(), [](const CutStep& step) {
+    return step.kind == CutStep::Kind::punctuation;
+  });
+  check("do_lower_case", lowers, !lowers);
+  check("split_by_punct", splits, !splits);
+  for (const CutStep& step : d.cuts)
+    if (step.kind == CutStep::Kind::words)
+      check("add_prefix_space", step.prefix != CutStep::Prefix::never,
+            step.prefix != CutStep::Prefix::always);
+}
+
 // Throws a Failure for settings that contradict the tokenizer's own file. Some classes of transformers build
 // their steps from these settings, and ignore the steps of that file.
 void check_settings(const TokenFiles& files, const TokenizerDescription& d) {
@@ -236,6 +261,7 @@ void check_settings(const TokenFiles& files, const TokenizerDescription& d) {
       refuse_setting(files.config, fmt::format("add_prefix_space is {}, but the tokenizer's own file says {}",
                                                !has_prefix, has_prefix));
   if (std::holds_alternative<WordPiecesDescription>(d.model)) check_normalizer(files, d.normal);
+  if (std::holds_alternative<UnigramDescription>(d.model)) check_unigram_steps(files, d);
 }
 
 std::vector<std::pair<std::string, std::string>> read_merges(const std::string& path) {

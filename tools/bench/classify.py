@@ -8,14 +8,16 @@ same text."""
 
 import argparse
 import csv
+import functools
 import json
 import pathlib
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import rounds
 
 
 def arguments():
@@ -174,20 +176,10 @@ def main(options):
         return peer(options)
     if not options.stowage:
         sys.exit("--stowage is required")
-    ratios = {"random": [], "length": []}
+    peers = {order: functools.partial(peer_speed, options, order) for order in ("random", "length")}
     with tempfile.TemporaryDirectory() as name:
-        for number in range(options.rounds):
-            ours = stowage_speed(options, pathlib.Path(name))
-            for order, list_of in ratios.items():
-                theirs = peer_speed(options, order)
-                list_of.append(ours / theirs)
-                print(
-                    f"round {number + 1}: stowage {ours:.1f} texts/s, transformers, {order}: "
-                    f"{theirs:.1f}, ratio {ours / theirs:.2f}",
-                    flush=True,
-                )
-    for order, list_of in ratios.items():
-        print(f"{order}: {statistics.median(list_of):.2f} ({min(list_of):.2f} to {max(list_of):.2f})")
+        folder = pathlib.Path(name)
+        rounds.compare(options.rounds, lambda: stowage_speed(options, folder), peers, "texts/s")
     return None
 
 

@@ -7,13 +7,15 @@ second, so that neither counts padding."""
 
 import argparse
 import csv
+import functools
 import json
 import pathlib
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
+
+import rounds
 
 
 def arguments():
@@ -86,22 +88,11 @@ def stowage_speed(options, folder):
 
 
 def main(options):
-    ratios = {way: [] for way in options.ways}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_texts(options, folder)
-        for number in range(options.rounds):
-            ours = stowage_speed(options, folder)
-            for way, list_of in ratios.items():
-                theirs = peer_speed(options, folder, way)
-                list_of.append(ours / theirs)
-                print(
-                    f"round {number + 1}: stowage {ours:.0f} tokens/s, transformers, {way}: {theirs:.0f}, "
-                    f"ratio {ours / theirs:.2f}",
-                    flush=True,
-                )
-    for way, list_of in ratios.items():
-        print(f"{way}: {statistics.median(list_of):.2f} ({min(list_of):.2f} to {max(list_of):.2f})")
+        peers = {way: functools.partial(peer_speed, options, folder, way) for way in options.ways}
+        rounds.compare(options.rounds, lambda: stowage_speed(options, folder), peers, "tokens/s")
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ def stowage_speed(options, folder):
         capture_output=True,
     )
     steps = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    return (steps[-1]["tokens"] - steps[4]["tokens"]) / sum(step["seconds"] for step in steps[5:])
+    return (steps[-1]["texts"] - steps[4]["texts"]) / sum(step["seconds"] for step in steps[5:])
 
 
 def main(options):

@@ -6,6 +6,7 @@
 #include "kernels/cpu/product/gemm_few_rows.h"
 #include "kernels/cpu/product/gemm_panel.h"
 #include "kernels/cpu/product/gemm_tile.h"
+#include "kernels/cpu/product/gemm_zeros.h"
 
 namespace stw::kernels::STW_ISA {
 
@@ -116,12 +117,30 @@ static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, f
     const int64_t j = (by_columns ? step / blocks : step % panels) * tile_columns;
     return Part{k0, depth, j, min(tile_columns, n - j)};
   };
+  const bool may_have_zeros = a.has_zero_tokens || b.has_zero_tokens;
+  assert(!may_have_zeros || bias == nullptr);
+  NonzeroPart nonzero(a, b, n, chain);
   for (int64_t i0 = 0; i0 < m; i0 += block_rows) {
     const int64_t rows = min(block_rows, m - i0), tiles = ceil_div(rows, tile_rows), steps = blocks * panels;
     for (int64_t step = 0; step < steps; ++step) {
       const auto [k0, depth, j, columns] = part_at(step);
       const bool zero_start = k0 == 0 && !accumulate, biased = bias != nullptr && k0 + depth == k;
       const Part next = step + 1 < steps ? part_at(step + 1) : Part{};
+      const auto ahead_in = [&](int64_t intervals) {
+        Ahead ahead =
+            next.depth > 0 ? ahead_of(b, next.k0, next.j, next.columns, next.depth, intervals) : Ahead{};
+        ahead.ldc = ldc;
+        return ahead;
+      };
+      if (may_have_zeros && (j == 0 || by_columns)) {
+        nonzero.find(i0, rows, k0, depth);
+        if (nonzero.is_small()) nonzero.pack(block);
+      }
+      if (nonzero.is_small()) {
+        nonzero.multiply(j, columns, block, panel, c + i0 * ldc + j, ldc, zero_start,
+                         ahead_in(nonzero.intervals()));
+        continue;
+      }
       if (j == 0 || by_columns) {
         // If rows are read in place, only the remainder is packed, and only if no tile has its number of
         // rows.
@@ -140,10 +159,7 @@ static void product_by_panels(int64_t m, int64_t n, int64_t k, View a, View b, f
       float wide_bias[tile_columns] = {0};
       if (biased)
         for (int64_t q = 0; q < columns; ++q) wide_bias[q] = load1(bias, bias_dtype, j + q);
-      const int64_t intervals = tiles * (depth / Ahead::interval);
-      Ahead ahead =
-          next.depth > 0 ? ahead_of(b, next.k0, next.j, next.columns, next.depth, intervals) : Ahead{};
-      ahead.ldc = ldc;
+      Ahead ahead = ahead_in(tiles * (depth / Ahead::interval));
       for (int64_t i = 0, high; i < rows; i += high) {
         high = packs ? min(tile_rows, rows - i) : rows_in_place(rows - i);
         const RowsOfTile tile = tile_for(high);

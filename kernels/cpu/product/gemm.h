@@ -7,6 +7,10 @@
 // Blocking: a block of `a` of at most 384×256 is packed and stays in L2. Panels of `b` of at most 32 columns
 // are packed one after the other, just before their use, and stay in L1. Some operands are read in place
 // instead. The workspace holds one block and one panel.
+//
+// The gradients of tokens without a loss, and of the padding at the end of samples, are zero. Their terms add
+// +0, and are left out if the operand says that it may have such tokens (View::has_zero_tokens). Times
+// infinity they would be NaN. Infinities may occur in fp16, where nothing is left out.
 #pragma once
 #include "kernels/contract/cpu_blocks.h"
 #include "kernels/lanes/simd.h"
@@ -45,7 +49,11 @@ struct View {
   const void* data;
   int64_t row_stride, column_stride;
   DType dtype;
+  // A gradient whose elements of one token are adjacent in memory, and all zero for many a token. Of (m, k),
+  // tokens are the rows or the columns; of (k, n) the rows.
+  bool has_zero_tokens = false;
 };
+STW_INLINE bool has_zero_tokens(DType gradient) { return gradient != DType::f16; }
 
 // c = (accumulate ? c : +0) + the chains of a·b, then + bias if it is not null. a is (m, k), b (k, n), c (m,
 // n) with rows `ldc` apart, bias (n). `workspace` holds chain_product_workspace(m, n, k) bytes, aligned to 64

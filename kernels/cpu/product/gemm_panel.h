@@ -88,12 +88,13 @@ STW_INLINE void transpose_block(const void* from, const int64_t* lane_at, int64_
 }
 #endif
 
-// Vectors that are contiguous along k: transposed in blocks of 8×8 or 16×16.
+// Vectors that are contiguous along k: transposed in blocks of 8×8 or 16×16. `lane_at`: where each begins,
+// for places<width> lanes.
+template <int width>
+static constexpr int places = (width + 7) / 8 * 8;
 template <DType dtype, int width>
-STW_INLINE void pack_along(const void* from, int64_t lane_stride, int64_t lanes, int64_t depth,
-                           float* panel) {
-  int64_t lane_at[(width + 7) / 8 * 8];
-  for (int lane = 0; lane < (width + 7) / 8 * 8; ++lane) lane_at[lane] = min(lane, lanes - 1) * lane_stride;
+STW_INLINE void pack_from(const void* from, const int64_t* lane_at, int64_t lanes, int64_t depth,
+                          float* panel) {
   int64_t k = 0;
 #if defined(STW_ISA_AVX512)
   if constexpr (width % 16 == 0)
@@ -109,6 +110,13 @@ STW_INLINE void pack_along(const void* from, int64_t lane_stride, int64_t lanes,
     }
   for (; k < depth; ++k)
     for (int lane = 0; lane < width; ++lane) panel[k * width + lane] = load1(from, dtype, lane_at[lane] + k);
+}
+template <DType dtype, int width>
+STW_INLINE void pack_along(const void* from, int64_t lane_stride, int64_t lanes, int64_t depth,
+                           float* panel) {
+  int64_t lane_at[places<width>];
+  for (int lane = 0; lane < places<width>; ++lane) lane_at[lane] = min(lane, lanes - 1) * lane_stride;
+  pack_from<dtype, width>(from, lane_at, lanes, depth, panel);
 }
 
 // Vectors whose elements of one k are adjacent in memory: the elements are copied.

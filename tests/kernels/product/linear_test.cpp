@@ -102,6 +102,36 @@ TEST(Linear, SeveralChainsHaveTheBitsOfNaiveOnes) {
     }
 }
 
+// Products leave out tokens whose gradients are zero, of either sign: the padding at the end of samples, and
+// tokens without a loss.
+TEST(Linear, TokensWithoutAGradientHaveTheBitsOfNaiveChains) {
+  Random random(17);
+  using IsZero = bool (*)(Random&, int64_t row, int64_t rows_per_sample);
+  const IsZero patterns[] = {
+      [](Random&, int64_t row, int64_t n) { return row % n >= n * 3 / 4; },
+      [](Random& r, int64_t, int64_t) { return r.between(0, 7) > 0; },
+      [](Random&, int64_t row, int64_t n) { return row < n || row % n < 40; },
+      [](Random&, int64_t, int64_t) { return true; },
+  };
+  int round = 0;
+  for (int64_t rows_per_sample : {24, 100, 256, 300, 512})
+    for (const IsZero is_zero : patterns) {
+      ++round;
+      if (emulated() && round % 5 != 2) continue;
+      const bool transposed = round % 2;
+      const DType type = round % 3 == 0 ? bf16 : f32;
+      Problem problem(random, {rows_per_sample < 200 ? 4 : 2, rows_per_sample, 70, {45, 14}},
+                      {type, f32, type, f32}, transposed, false, round % 4 > 1);
+      for (int64_t row = 0; row < problem.rows; ++row)
+        if (is_zero(random, row, rows_per_sample)) {
+          for (int64_t i = 0; i < problem.outputs; ++i)
+            problem.dy.set(row * problem.outputs + i, random.bits() & 1 ? 0.0f : -0.0f);
+          problem.addend.set(row * problem.shape.inputs, -0.0f);
+        }
+      expect_naive_bits(problem, {2});
+    }
+}
+
 // Contract E3 within samples: cuts between chains change no bit.
 TEST(Linear, CutsBetweenChainsGiveTheSameWeightGradients) {
   Random random(16);

@@ -236,12 +236,15 @@ void Advisor::add_with_free(const std::vector<Steps>& list, size_t most) {
 
 void Advisor::add_host() {
   if (!(possible_ & bit(Step::host_memory))) return;
-  Steps steps = bit(Step::host_memory);
-  Offer offer{steps, size_limit};
-  for (Steps with : {Steps{0}, free_.empty() ? Steps{0} : free_.back()}) {
-    offer.steps = steps | with;
-    if (!least_host_bytes(offer, Effort::rough)) continue;
-    lines_.push_back(offer);
+  const auto fits = [&](Steps with) {
+    return least_host_bytes({bit(Step::host_memory) | with, size_limit}, Effort::rough).has_value();
+  };
+  std::vector<Steps> list{0};
+  list.insert(list.end(), free_.begin(), free_.end());
+  std::erase_if(list, [&](Steps with) { return contains_fitting(with); });
+  for (Steps with : list) {
+    if (!fits(with)) continue;
+    lines_.push_back({bit(Step::host_memory) | with, size_limit});
     return;
   }
 }

@@ -429,10 +429,13 @@ Status Model::check_weights(const std::set<std::string>& head_of_adapters) {
   layers_in_files_ = layers_in(*weights_, graph_, config_);
   std::set<const SafetensorsInfo*> used;
   for (const auto& [name, info] : in_weights_) used.insert(info);
-  if (const SafetensorsInfo* const stray = find_stray(*weights_, used, graph_, config_))
-    return Error{Code::unsupported, weights_->path_of(*stray) + ": tensor " + stray->name +
-                                        " is none of this " + architecture_of(config_).model_type +
-                                        ": it would be left out; the config describes no such tensor"};
+  if (const SafetensorsInfo* const stray = find_stray(*weights_, used, graph_, config_, draws_logits_)) {
+    const std::string setting = setting_of(stray->name, config_);
+    return Error{Code::unsupported,
+                 weights_->path_of(*stray) + ": tensor " + stray->name + " is none of this " +
+                     architecture_of(config_).model_type + ": it would be left out; the config" +
+                     (setting.empty() ? "" : " (" + setting + ")") + " describes no such tensor"};
+  }
   if (!has_codes()) return ok();
   for (int t : parameters_)
     if (!nf4_.count(graph_.at(t).name)) config_.unquantized.insert(graph_.at(t).name);

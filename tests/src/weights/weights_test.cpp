@@ -321,6 +321,113 @@ TEST_F(WeightFile, UnknownTensorsOfABlockAreRefused) {
   }
 }
 
+// A config without what the weights have, and what it then leaves out.
+struct Undescribed {
+  std::string described, lacking;  // two configs
+  const char *tensor, *setting;
+};
+
+std::string with_setting(const std::string& config, const std::string& setting) {
+  return "{" + setting + ", " + config.substr(1);
+}
+
+std::string replaced(std::string config, const std::string& from, const std::string& to) {
+  EXPECT_NE(config.find(from), config.npos) << from;
+  return config.replace(config.find(from), from.size(), to);
+}
+
+TEST(Weights, ThatTheConfigDoesNotDescribeAreRefused) {
+  const std::string deberta = classifier_of(small_deberta()), norm = "\"norm_rel_ebd\": \"layer_norm\"",
+                    modern = masked_of(small_modernbert()), bias = "\"classifier_bias\": true";
+  const Undescribed cases[] = {
+      {classifier_of(small_bert()), with_setting(classifier_of(small_bert()), "\"type_vocab_size\": 0"),
+       "bert.embeddings.token_type_embeddings.weight", "type_vocab_size"},
+      {with_setting(deberta, "\"type_vocab_size\": 2"), deberta,
+       "deberta.embeddings.token_type_embeddings.weight", "type_vocab_size"},
+      {deberta, replaced(deberta, norm, "\"norm_rel_ebd\": \"none\""), "deberta.encoder.LayerNorm.weight",
+       "norm_rel_ebd"},
+      {deberta, replaced(deberta, "\"relative_attention\": true", "\"relative_attention\": false"),
+       "deberta.encoder.rel_embeddings.weight", "relative_attention"},
+      {modern, with_setting(modern, "\"decoder_bias\": false"), "decoder.bias", "decoder_bias"},
+      {with_setting(modern, bias), modern, "head.dense.bias", "classifier_bias"},
+      {with_setting(modern, "\"norm_bias\": true"), modern, "model.embeddings.norm.bias", "norm_bias"},
+      {with_setting(small_llama(), "\"mlp_bias\": true"), small_llama(), "model.layers.0.mlp.gate_proj.bias",
+       "attention_bias or mlp_bias"},
+  };
+  for (const auto& [described, lacking, tensor, setting] : cases)
+    for (const char* prefix : {"", "bert.", "deberta.", "model."}) {
+      TemporaryDirectory folder;
+      Weights w = good_weights(*model_of(described));
+      // Files of a body alone lack the prefix.
+      std::string name = tensor;
+      if (*prefix && !name.starts_with(prefix)) continue;
+      const size_t left_out = std::strlen(prefix);
+      name = name.substr(left_out);
+      for (SafetensorsEntry& e : w.entries)
+        if (e.name.starts_with(prefix)) e.name = e.name.substr(left_out);
+      write(folder / "model.safetensors", w);
+      ModelSource source;
+      source.config_json = described, source.weights = folder / "model.safetensors";
+      EXPECT_TRUE(open_model(source));
+      source.config_json = lacking;
+      const auto refused = Model::open(source);
+      ASSERT_FALSE(refused) << name;
+      const std::string& message = refused.error().message;
+      EXPECT_NE(message.find(": tensor " + name + " is none of this "), message.npos) << message;
+      EXPECT_NE(message.find("the config (" + std::string(setting) + ") describes no"), message.npos)
+          << message;
+    }
+}
+
+TEST(Weights, OfOtherPartsAreNotRefused) {
+  struct Case {
+    std::string config;
+    std::vector<const char*> others;
+  };
+  const Case cases[] = {
+      {masked_of(small_bert()),
+       {"bert.embeddings.position_ids", "bert.pooler.dense.weight", "cls.seq_relationship.weight",
+        "cls.predictions.decoder.bias"}},
+      {token_classifier_of(small_bert()), {"bert.pooler.dense.bias", "cls.predictions.bias"}},
+      {masked_of(small_albert()), {"albert.pooler.weight", "albert.embeddings.position_ids"}},
+      {masked_of(small_electra()), {"discriminator_predictions.dense.weight"}},
+      {classifier_of(small_deberta()),
+       {"deberta.embeddings.position_embeddings.weight", "mask_predictions.dense.weight",
+        "cls.predictions.decoder.weight"}},
+      {small_llama(),
+       {"model.vision_tower.blocks.0.weight", "model.mm_projector.0.weight", "vision.weight", "v_head.weight",
+        "model.rotary_emb.inv_freq"}},
+  };
+  for (const auto& [config, others] : cases) {
+    TemporaryDirectory folder;
+    Weights w = good_weights(*model_of(config));
+    for (const char* name : others) {
+      w.entries.push_back({name, TensorDType::u8, {4}});
+      w.data.push_back("part");
+    }
+    write(folder / "model.safetensors", w);
+    ModelSource source;
+    source.config_json = config, source.weights = folder / "model.safetensors";
+    EXPECT_TRUE(open_model(source));
+  }
+}
+
+// transformers' head for the labels of tokens has a bias, and that for texts has none.
+TEST(Weights, OfAReplacedHeadAreNotRefused) {
+  TemporaryDirectory folder;
+  ModelSource source;
+  source.config_json = token_classifier_of(small_llama()), source.weights = folder / "model.safetensors";
+  write(source.weights, good_weights(*model_of(source.config_json)));
+  source.new_head = true, source.task = Task::label, source.label_count = 3;
+  EXPECT_TRUE(open_model(source));
+  source.new_head = false, source.task = {}, source.label_count = 0;
+  source.config_json = classifier_of(small_llama());
+  const auto refused = Model::open(source);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find(": tensor score.bias is none of this llama"), std::string::npos)
+      << refused.error().message;
+}
+
 // An unknown type of one byte is written like U8, which the writer knows.
 TEST_F(WeightFile, UnknownTypesMatterOnlyForNeededTensors) {
   weights_.entries.push_back({"transformer.scales", TensorDType::u8, {4}});

@@ -29,6 +29,13 @@ std::vector<std::string> names_in_files(const ModelConfig& config, std::string_v
   return names;
 }
 
+std::vector<std::string> names_in_exports(const ModelConfig& config, const std::string& name) {
+  std::vector<std::string> names{name};
+  if (std::string other = other_name_in_head(config, name); !config.tied && !other.empty() && other != name)
+    names.push_back(std::move(other));
+  return names;
+}
+
 std::string name_for_adapters(const ModelConfig& config, const std::string& name) {
   return config.is_part && name.starts_with(alone) ? std::string(in_memory).append(name.substr(alone.size()))
                                                    : name;

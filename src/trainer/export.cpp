@@ -35,12 +35,21 @@ Status write_parameters(TrainerCore& core, const std::string& path,
   return writer.finish();
 }
 
-Status export_adapters(TrainerCore& core, const std::string& folder) {
+// The parameters to write, each once for each of its names in files.
+std::vector<std::pair<int, std::string>> named_parameters(TrainerCore& core) {
+  const ModelConfig& config = core.model->config();
   std::vector<std::pair<int, std::string>> named;
-  for (int t : core.model->parameters())
-    if (core.graph().at(t).of_adapters)
-      named.emplace_back(t, adapter_tensor_name(core.model->config(), core.graph().at(t).name));
-  STW_TRY(write_parameters(core, adapter_weights(folder), named));
+  for (int t : core.model->parameters()) {
+    const Tensor& p = core.graph().at(t);
+    if (!core.graph().has_adapters())
+      for (const std::string& name : core.model->names_in_folder(p.name)) named.emplace_back(t, name);
+    else if (p.of_adapters) named.emplace_back(t, adapter_tensor_name(config, p.name));
+  }
+  return named;
+}
+
+Status export_adapters(TrainerCore& core, const std::string& folder) {
+  STW_TRY(write_parameters(core, adapter_weights(folder), named_parameters(core)));
   if (core.graph().head.labels() > 0 && core.graph().head.task != Task::spans) {
     STW_TRY(write_text(
         adapter_labels(folder),
@@ -52,9 +61,7 @@ Status export_adapters(TrainerCore& core, const std::string& folder) {
 }
 
 Status export_weights(TrainerCore& core, const std::string& folder) {
-  std::vector<std::pair<int, std::string>> named;
-  for (int t : core.model->parameters()) named.emplace_back(t, core.graph().at(t).name);
-  STW_TRY(write_parameters(core, folder + "/model.safetensors", named));
+  STW_TRY(write_parameters(core, folder + "/model.safetensors", named_parameters(core)));
   // Readers round weights to the dtype in the config. There, it is still the dtype of the original model.
   constexpr const char* names[precision_count] = {"float32", "bfloat16", "float16"};
   Json config = core.model->config().json;
@@ -71,9 +78,7 @@ Status export_model(TrainerCore& core, const std::string& folder) {
   const Computing writing(core);  // a watch's callback must not change the tensors while they are written
   const InPhase phase(core.progress, TrainerPhase::save);
   uint64_t bytes = 0;
-  for (const int t : core.model->parameters())
-    if (!core.graph().has_adapters() || core.graph().at(t).of_adapters)
-      bytes = size_add(bytes, core.graph().at(t).bytes(1));
+  for (const auto& [t, name] : named_parameters(core)) bytes = size_add(bytes, core.graph().at(t).bytes(1));
   return core.watched(
       Work::export_model, WorkUnit::bytes, bytes,
       [&] {

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/contract/kernels.h"
@@ -11,6 +13,7 @@
 #include "planner/base/check_in.h"
 #include "src/base/numbers.h"
 #include "src/files/file.h"
+#include "src/models/file_names.h"
 #include "src/weights/safetensors.h"
 
 namespace stw {
@@ -95,21 +98,29 @@ TensorDType merged_dtype(const Model& model, const Tensor& p) {
   return type == TensorDType::f64 ? TensorDType::f32 : type;
 }
 
+// The parameters of the merged model, each once for each of its names in files.
+std::vector<std::pair<int, std::string>> named_parameters(const Model& model) {
+  std::vector<std::pair<int, std::string>> named;
+  for (int t : model.parameters())
+    if (const Tensor& p = model.graph().at(t); p.adapter_of < 0)
+      for (const std::string& name : names_in_exports(model.config(), p.name)) named.emplace_back(t, name);
+  return named;
+}
+
 Status write_weights(const Model& model, const std::string& path) {
+  const std::vector<std::pair<int, std::string>> named = named_parameters(model);
   std::vector<SafetensorsEntry> entries;
-  for (int t : model.parameters()) {
+  for (const auto& [t, name] : named) {
     const Tensor& p = model.graph().at(t);
-    if (p.adapter_of >= 0) continue;
     entries.push_back(
-        {p.name, merged_dtype(model, p), {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}});
+        {name, merged_dtype(model, p), {p.shape.dims.begin(), p.shape.dims.begin() + p.shape.rank}});
   }
   STW_ASSIGN(writer, SafetensorsWriter::create(path, entries, {{"format", "pt"}}));
   std::vector<float> values;
   std::vector<uint16_t> halves;
-  size_t entry = 0;
-  for (int t : model.parameters()) {
+  for (size_t entry = 0; entry < named.size(); ++entry) {
+    const int t = named[entry].first;
     const Tensor& p = model.graph().at(t);
-    if (p.adapter_of >= 0) continue;
     STW_ASSIGN(sum, addition_to(model, t));
     const auto columns = p.shape.rank > 1 ? static_cast<uint64_t>(p.shape.last()) : 1;
     const uint64_t rows = p.shape.elements() / columns, step = std::max<uint64_t>(1, at_once / columns);
@@ -126,7 +137,6 @@ Status write_weights(const Model& model, const std::string& path) {
       check_in(count * dtype_bytes(entries[entry].dtype));
       in_file += n;
     }
-    ++entry;
   }
   return writer.finish();
 }
@@ -135,10 +145,9 @@ Status write_weights(const Model& model, const std::string& path) {
 
 uint64_t merged_bytes(const Model& model) {
   uint64_t bytes = 0;
-  for (int t : model.parameters()) {
+  for (const auto& [t, name] : named_parameters(model)) {
     const Tensor& p = model.graph().at(t);
-    if (p.adapter_of < 0)
-      bytes = size_add(bytes, size_mul(p.shape.elements(), dtype_bytes(merged_dtype(model, p))));
+    bytes = size_add(bytes, size_mul(p.shape.elements(), dtype_bytes(merged_dtype(model, p))));
   }
   return bytes;
 }

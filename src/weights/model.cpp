@@ -291,6 +291,10 @@ bool Model::holds(const SafetensorsReader& file, std::string_view parameter) con
   return std::any_of(names.begin(), names.end(),
                      [&](const std::string& name) { return file.find(name) != nullptr; });
 }
+std::vector<std::string> Model::names_in_folder(const std::string& parameter) const {
+  return names_in_exports(config_, parameter);
+}
+
 
 // A folder of adapters may hold a masked-language-model head that its model lacks, or a decoder matrix of its
 // own. The matrix is then no longer tied to the embedding table: PEFT makes a copy of it.

@@ -64,6 +64,8 @@ class Model {
   bool holds_codes(const Tensor& parameter) const { return nf4_.count(parameter.name) > 0; }
   Status read_codes(const Tensor& parameter, uint64_t first, uint64_t count, uint8_t* codes,
                     float* scales) const;
+  // The names of a parameter in the file of a whole model.
+  std::vector<std::string> names_in_folder(const std::string& parameter) const;
   // Whether its weights come from this folder.
   bool reads_from(const std::string& folder) const;
   // The parameter's dtype in its file, or the dtype that its codes were made from; fp32 where it comes from

@@ -1,5 +1,8 @@
 // Masked language models: against transformers and PEFT, the choice of hidden tokens, and bits of runs. The
 // dataset hides tokens.
+#include <algorithm>
+#include <set>
+
 #include "src/weights/adapter_files.h"
 #include "src/weights/merge.h"
 #include "tests/src/models/golden.h"
@@ -414,6 +417,56 @@ TEST(MaskedRuns, LearnsAndItsFolderGoesOn) {
   EXPECT_EQ(classifier->config().labels.size(), 3u);
   for (int t : classifier->parameters())
     EXPECT_FALSE(classifier->graph().at(t).name.starts_with("cls.")) << classifier->graph().at(t).name;
+}
+
+// transformers expects the bias of the logits under these names.
+TEST(MaskedRuns, FoldersHaveTheBiasUnderAllItsNames) {
+  struct Case {
+    std::string config;
+    std::vector<std::string> tied, untied;
+  };
+  const auto of_module = [](const std::string& module) {
+    return std::vector{module + ".bias", module + ".decoder.bias"};
+  };
+  const Case cases[] = {
+      {small_bert(), {"cls.predictions.bias"}, of_module("cls.predictions")},
+      {small_deberta(), {"cls.predictions.bias"}, of_module("cls.predictions")},
+      {small_roberta(), {"lm_head.bias"}, of_module("lm_head")},
+      {small_albert(), {"predictions.bias"}, of_module("predictions")},
+      {small_electra(), {"generator_lm_head.bias"}, {"generator_lm_head.bias"}},
+      {small_distilbert(), {"vocab_projector.bias"}, {"vocab_projector.bias"}},
+      {small_modernbert(), {"decoder.bias"}, {"decoder.bias"}},
+  };
+  const Texts texts(100);
+  const Dataset dataset = texts.open();
+  for (const auto& [config, tied, untied] : cases)
+    for (const bool is_tied : {true, false}) {
+      const std::string setting = std::string("{\"tie_word_embeddings\": ") + (is_tied ? "true" : "false"),
+                        out = texts.folder / "out", merged = texts.folder / "merged";
+      const auto model = model_of(masked_of(setting + ", " + config.substr(1)));
+      auto trainer = trainer_for(model, plan_for(*model, request_for(4, sequence)));
+      ASSERT_TRUE(trainer->run(dataset, 5, 1, constant_rate, {}));
+      ASSERT_TRUE(trainer->export_model(out));
+      ModelSource source;
+      source.source = out;
+      const auto again = open_model(source);
+      ASSERT_TRUE(again && write_merged(*again, merged));
+      for (const std::string& folder : {out, merged}) {
+        auto files = SafetensorsReader::open(folder + "/model.safetensors");
+        ASSERT_TRUE(files);
+        std::vector<std::string> names;
+        std::set<std::vector<std::byte>> values;
+        for (const SafetensorsInfo& info : files->tensors()) {
+          if (info.shape != std::vector<int64_t>{small_vocabulary}) continue;
+          std::vector<std::byte> bytes(info.bytes);
+          ASSERT_TRUE(files->read(info, 0, bytes));
+          names.push_back(info.name), values.insert(bytes);
+        }
+        std::sort(names.begin(), names.end());
+        EXPECT_EQ(names, is_tied ? tied : untied);
+        EXPECT_EQ(values.size(), 1u);
+      }
+    }
 }
 
 // ---- adapters --------------------------------------------------------------------------------------------

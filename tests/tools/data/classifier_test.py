@@ -611,9 +611,11 @@ class ClassifierTest(CommandTest):
                 len(self.refused(*train, self.write("r.csv", long), says=["r.csv", "…"]).stderr), 400
             )
         self.refused(
-            *train, self.table([], "d.csv"), says=["d.csv: expected a line for each text, found none"]
+            *train,
+            self.table([], "d.csv"),
+            says=["d.csv: there is no data: the file has a line of column names alone"],
         )
-        self.refused(*train, self.write("e.csv", ""), says=["e.csv: expected a line that names the columns"])
+        self.refused(*train, self.write("e.csv", ""), says=["e.csv: there is no data: the file is empty"])
         self.refused(
             *train,
             self.write("f.jsonl", '{"text": "a", "label": "b"}\n{"text": "c"}\n'),

@@ -506,6 +506,59 @@ class DataFilesTest(CommandTest):
             says=["2.bin: expected token ids of 2 bytes each, found 401 bytes"],
         )
 
+    def test_files_without_data(self):
+        empty, blank, names = (
+            "the file is empty",
+            "the file has only blank lines",
+            "the file has a line of column names alone",
+        )
+        for name, content, says in (
+            ("a.csv", "", empty),
+            ("a.tsv", "", empty),
+            ("a.json", "", empty),
+            ("a.jsonl", "", empty),
+            ("a.txt", "", empty),
+            ("a.conll", "", empty),
+            ("a.bin", "", empty),
+            ("b.csv", "\n  \n", blank),
+            ("b.jsonl", "\ufeff\n \n", blank),
+            ("b.json", " \n", blank),
+            ("c.csv", "text,label\n", names),
+            ("c.tsv", "text\tlabel\n\n", names),
+            ("d.csv", "text\n", names),
+            ("e.csv", '"prompt","completion"', names),
+            ("f.json", " [ ]\n", "the file is an empty array"),
+            ("g.json", '{"version": "1.1", "data": []}', 'its "data" is an empty array'),
+            ("h.json", '{"version": "1.1",\n "data": [ ]}\n', 'its "data" is an empty array'),
+        ):
+            with self.subTest(name=name):
+                path = self.write(name, content)
+                for more in ((), ("--task", "label"), ("--task", "spans"), ("--task", "masked")):
+                    self.refused(
+                        *("train", *SHORT, "--out", self.path("run"), *more, "--data", path),
+                        says=[f"{path}: there is no data: {says}"],
+                    )
+                self.refused("eval", "--model", "nano", "--data", path, says=["there is no data: "])
+        # One of several files may be empty.
+        rows = self.write("rows.csv", table_of(LABELLED))
+        self.labelled_as(rows)
+        output = self.run_command(
+            *("train", *SHORT, "--out", self.path("run"), "--data", rows, self.write("z.jsonl", "")), expect=1
+        ).stderr
+        self.assertIn("files of one kind are read together", output)
+        texts = self.write("t.txt", "the ship sails " * 100)
+        self.run_command(
+            *("train", *SHORT, "--out", self.path("run"), "--data", texts, self.write("y.txt", ""))
+        )
+        self.refused(
+            *("train", *SHORT[:-3], "--out", self.path("new"), "--data", rows, "--eval-batches", 1),
+            *("--eval-data", self.path("c.csv")),
+            says=["c.csv: there is no data"],
+        )
+        # The advice for a wrapped file takes out the member that has examples.
+        wrapped = self.write("w.json", json.dumps({"errors": [], "rows": [{"a": 1}]}))
+        self.refuses(wrapped, says=['take "rows" out'])
+
     def test_other_encodings(self):
         lines, table = lines_of(ROWS), table_of(LABELLED)
         for encoding, named in (

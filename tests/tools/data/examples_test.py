@@ -321,7 +321,7 @@ class ExamplesTest(CommandTest):
             1,
             "--out",
             self.path("run"),
-            says=["a line for each example"],
+            says=["only blank lines"],
         )
         self.assertFalse((self.folder / "run").exists())
 

@@ -441,5 +441,5 @@ class HeldOutTest(CommandTest):
             1,
             "--out",
             self.path("none"),
-            says=["none.csv: expected a line for each text"],
+            says=["none.csv: there is no data"],
         )

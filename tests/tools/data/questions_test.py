@@ -237,6 +237,17 @@ class QuestionsTest(CommandTest):
             self.assertEqual(one["no_answer_exact"], exact)
             if exact == 100:
                 self.assertEqual(one["has_answer_exact"], 0)
+        # Without questions of a kind there are no figures of them.
+        for article in articles:
+            questions = article["paragraphs"][0]["qas"]
+            article["paragraphs"][0]["qas"] = [one for one in questions if one["answers"] == []]
+        none = self.squad(articles, "none.json")
+        found = self.evaluated("--model", self.path("run"), "--data", none, "--all")
+        self.assertIn("no_answer_f1", found)
+        self.assertNotIn("has_answer_exact", found)
+        self.assertNotIn("has_answer_f1", found)
+        words = ["eval", "--model", self.path("run"), "--vram", "32MiB", "--all", "--data", none]
+        self.assertNotIn("with an answer", self.run_command(*words).stdout)
 
     def test_other_families_have_the_head(self):
         data = self.rows(self.articles(20))
@@ -258,6 +269,62 @@ class QuestionsTest(CommandTest):
             written = json.loads((self.folder / f"{name}-run/config.json").read_text())
             self.assertTrue(written["architectures"][0].endswith("ForQuestionAnswering"))
             self.run_command("classify", "--model", self.path(name + "-run"), "--data", data)
+
+    def test_articles_and_paragraphs_alone(self):
+        model = self.model_folder()
+        articles = self.articles(10)
+        paragraphs = [paragraph for article in articles for paragraph in article["paragraphs"]]
+        files = {
+            "squad.json": {"data": articles},
+            "articles.json": articles,
+            "article.json": {"title": "one", "paragraphs": paragraphs},
+            "paragraphs.json": paragraphs,
+        }
+        weights = []
+        for name, content in files.items():
+            for indent in (None, 1):
+                data = self.write(name, json.dumps(content, indent=indent))
+                words = ["--model", model, "--data", data, "--seq", 32, "--steps", 2, "--eval-batches", 1]
+                output = self.train(*words, "--overwrite").stdout
+                self.assertIn("20 texts with a question and its context", output)
+                weights.append(self.weights("run"))
+        self.assertEqual(len(set(weights)), 1)
+
+    def test_a_question_of_another_form_is_named(self):
+        model = self.model_folder()
+        words = ["train", "--model", model, "--task", "spans", "--seq", 32, "--batch", 2, "--vram", "32MiB"]
+        words += ["--steps", 1, "--eval-batches", 0, "--out", self.path("out"), "--data"]
+        begins = (
+            'answers[0].answer_start: expected a whole number: where in the context its answer "red" begins'
+        )
+        of_answer = (
+            ("answer_start", "4", f'{begins}, found "4"'),
+            ("answer_start", 4.5, f"{begins}, found 4.5"),
+            ("answer_start", None, f"{begins}, found none"),
+            ("answer_start", True, f"{begins}, found true"),
+            ("text", 4, "answers[0].text: expected a string"),
+        )
+        for key, value, says in of_answer:
+            articles = self.articles(3)
+            question = articles[1]["paragraphs"][0]["qas"][0]
+            question["answers"][0] = {"text": "red", "answer_start": 4, key: value}
+            place = f'squad.json, article 2, question "{question["id"]}": '
+            self.refused(*words, self.squad(articles), says=[place + says])
+        rows = self.rows(self.articles(3))
+        damaged = (
+            (self.folder / "rows.jsonl").read_text().replace('"answer_start": [', '"answer_start": ["x", ')
+        )
+        damaged = damaged.replace('"text": [', '"text": ["red", ')
+        self.refused(
+            *words,
+            self.write("rows.jsonl", damaged),
+            says=[f'{rows}, line 1, question "', ": answers.answer_start[0]: expected a whole number", '"x"'],
+        )
+        articles = self.articles(3)
+        articles[2]["paragraphs"][0]["qas"][1]["question"] = 7
+        self.refused(
+            *words, self.squad(articles), says=["article 3, question", '": question: expected a string']
+        )
 
     def test_bad_questions_are_named_and_left_out_if_asked(self):
         model = self.model_folder()

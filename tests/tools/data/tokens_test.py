@@ -401,7 +401,7 @@ class TokensTest(CommandTest):
             'texts.conll, line 2: expected 2 columns between blanks, as in line 1, found 1: "box"',
             name="texts.conll",
         )
-        refused("\n\n", "texts.conll: expected texts of words, found none", name="texts.conll")
+        refused("\n\n", "texts.conll: there is no data", "only blank lines", name="texts.conll")
         refused(
             "red O\n\nbox O\n",
             'texts.conll: all words have the label "O"; expected two labels or more',
@@ -409,7 +409,7 @@ class TokensTest(CommandTest):
         )
         refused("", "--task label: ", "which are for --task tokens", more=["--task", "label"], expect=USAGE)
         refused(
-            "",
+            "a text",
             "--task tokens: is for words and tags",
             name="texts.txt",
             more=["--task", "tokens"],

@@ -189,7 +189,7 @@ std::optional<Examples> examples_of(const DataFlags& flags, const DataSource& da
   const std::string& path = data.name();
   const bool is_own = &data == &flags.source;
   const Order order = flags.holds_out_tail ? Order::of_file : Order::shuffled;
-  if (!is_own) require_downloaded(data);
+  if (!is_own) require_downloaded(data), require_content(data);
   if (std::optional<Examples> questions = questions_of(flags, data, request, order)) return questions;
   const stw_model_info about = query(request.model);
   const bool has_tags = is_own ? flags.has_tags : holds_tags(data, flags.fields);

@@ -224,6 +224,7 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
                                           data.token_type, data.path));
   require_downloaded(data.source);
   find_questions(plan, data, model);
+  require_content(data.source);
   if (data.has_questions) return;
   data.has_tags = holds_tags(data.source, data.fields);
   if (model.task == "tokens" && !data.has_tags)

@@ -94,9 +94,10 @@ std::optional<std::string_view> first_value(std::string_view text) {
 
 // Whether an object has a member that examples have.
 bool has_known_member(std::string_view object, const DataReading& reading) {
-  constexpr std::string_view known[] = {
-      "text",   "prompt", "completion",  "messages", "conversations", "chosen", "rejected", "tokens", "words",
-      "labels", "label",  "instruction", "response", "question",      "answer", "input",    "output"};
+  constexpr std::string_view known[] = {"text",   "prompt",      "completion", "messages",  "conversations",
+                                        "chosen", "rejected",    "tokens",     "words",     "labels",
+                                        "label",  "instruction", "response",   "question",  "answer",
+                                        "input",  "output",      "qas",        "paragraphs"};
   std::vector<std::string> names;
   for (const auto& [name, kind] : read_outline(object, "").members) names.push_back(name);
   return !pairs_among(names).empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -119,6 +120,20 @@ bool is_example_column(std::string_view name) {
                                          path, what, format));
 }
 
+// The name of an object's first member that is an array without elements, or with some; empty if there is
+// none.
+std::string array_in(std::string_view object, bool has_elements) {
+  std::string name;
+  JsonReader reader(object, "");
+  reader.object([&](const std::string& key) {
+    const std::string_view value = reader.skip();
+    if (name.empty() && value.starts_with('[') &&
+        without_space(value.substr(1)).starts_with(']') != has_elements)
+      name = key;
+  });
+  return name;
+}
+
 // Refuses a file that is one object with all examples in a member, or with whole columns as members, and says
 // how to convert it.
 void refuse_wrapped(std::string_view object, const std::string& path, const DataReading& reading) {
@@ -134,14 +149,16 @@ void refuse_wrapped(std::string_view object, const std::string& path, const Data
                                            "write it by pandas' to_json(…, orient='records', lines=True)",
                                            path));
   if (has_known_member(object, reading)) return;
-  for (const auto& [name, kind] : outline.members)
-    if (kind == Json::Kind::array)
-      throw Failure(
-          exit_failed,
-          fmt::format("{0}: is one object, expected an array of them or one a line; take \"{1}\" out: "
-                      "python3 -c \"import json; json.dump(json.load(open({2}))[{3}], open({4}, 'w'))\"",
-                      path, shortened(name), python_string(path), python_string(name),
-                      python_string(path + ".examples.json")));
+  if (const std::string name = array_in(object, true); !name.empty())
+    throw Failure(
+        exit_failed,
+        fmt::format("{0}: is one object, expected an array of them or one a line; take \"{1}\" out: "
+                    "python3 -c \"import json; json.dump(json.load(open({2}))[{3}], open({4}, 'w'))\"",
+                    path, shortened(name), python_string(path), python_string(name),
+                    python_string(path + ".examples.json")));
+  if (const std::string name = array_in(object, false); !name.empty())
+    throw Failure(exit_failed,
+                  fmt::format("{}: there is no data: its \"{}\" is an empty array", path, shortened(name)));
 }
 
 // Whether a file is SQuAD's: one object whose member "data" has objects with "paragraphs". `text` is the
@@ -592,6 +609,41 @@ void add_data_format_flag(CLI::App& command, std::string& format) {
           "The format of the files of --data. Default: auto, by their content, else by their endings.")
       ->check(CLI::IsMember({"auto", "text", "jsonl", "json", "csv", "tsv", "conll", "tokens"}))
       ->type_name("auto|text|jsonl|json|csv|tsv|conll|tokens");
+}
+
+namespace {
+
+// Why a file has no data; empty if it may have some. `text`: the whole file.
+std::string emptiness_of(std::string_view text, const DataFile& file) {
+  if (text.empty()) return "the file is empty";
+  const FormatKind kind = kind_of(file.format);
+  if (kind == FormatKind::text || kind == FormatKind::tokens) return {};
+  text = without_space(without_mark(text));
+  if (text.empty()) return "the file has only blank lines";
+  if (kind == FormatKind::table) {
+    // Carriage returns alone end no line: reading the file shows where they are.
+    if (text.substr(0, text.find_last_not_of(" \t\r\n") + 1).find('\r') != text.npos) return {};
+    CsvReader reader(text, "", file.separator);
+    try {
+      return reader.record() && !reader.record() ? "the file has a line of column names alone" : "";
+    } catch (const Failure&) { return {}; }  // reading it says why
+  }
+  const bool is_array = file.format == DataFormat::json && text.starts_with('[');
+  return is_array && without_space(text.substr(1)).starts_with(']') ? "the file is an empty array" : "";
+}
+
+}  // namespace
+
+void require_content(const DataSource& data) {
+  std::string first;
+  for (size_t i = 0; i < data.files().size(); ++i) {
+    const DataFile& file = data.files()[i];
+    const std::string held = file.is_regular ? beginning_of(file.path) : std::string(data.content(i));
+    const std::string why = held.size() < begin_bytes ? emptiness_of(held, file) : std::string();
+    if (why.empty()) return;
+    if (first.empty()) first = fmt::format("{}: there is no data: {}", file.path, why);
+  }
+  if (!first.empty()) throw Failure(exit_failed, first);
 }
 
 void require_downloaded(const DataSource& data) {

@@ -85,6 +85,8 @@ std::string name_of_files(const std::vector<std::string>& given);
 bool is_file_pattern(const std::string& given);
 void add_data_format_flag(CLI::App& command, std::string& format);
 
+// Refuses data of which every file is empty, or has only blank lines or column names.
+void require_content(const DataSource& data);
 // Refuses web pages and error messages that were downloaded in place of examples. Warns of a web page that is
 // trained on as text.
 void require_downloaded(const DataSource& data);

@@ -82,6 +82,12 @@ std::optional<size_t> byte_of_character(std::string_view text, uint64_t characte
   return std::nullopt;
 }
 
+bool is_whole_number(const Json& value) {
+  const std::string_view written = text_of(value);
+  const bool has_sign = written.starts_with('-');
+  return is_number(value) && written.find_first_not_of("0123456789", has_sign) == std::string_view::npos;
+}
+
 // Puts the questions of objects into a list, and notes what is bad.
 class QuestionReader {
  public:
@@ -89,18 +95,16 @@ class QuestionReader {
 
   void add_object(std::string_view object, const std::string& place) {
     const Json value = read_object(object, place, [](std::string_view key) {
-      constexpr std::string_view used[] = {"paragraphs", "question", "context",
-                                           "answers",    "id",       "is_impossible"};
+      constexpr std::string_view used[] = {"paragraphs", "qas", "question",     "context",
+                                           "answers",    "id",  "is_impossible"};
       return std::find(std::begin(used), std::end(used), key) != std::end(used);
     });
     const JsonView view(value, place + ": ");
     if (const JsonView paragraphs = view.at("paragraphs"); !paragraphs.is_null()) {
-      for (const JsonView& paragraph : paragraphs.elements()) {
-        const auto context = context_of(paragraph);
-        for (const JsonView& one : paragraph.at("qas").elements()) add(one, context, place);
-      }
+      for (const JsonView& paragraph : paragraphs.elements()) add_paragraph(paragraph, place);
       return;
     }
+    if (!view.at("qas").is_null()) return add_paragraph(view, place);
     add(view, context_of(view), place);
   }
 
@@ -126,12 +130,18 @@ class QuestionReader {
     return std::make_shared<const std::string>(context.text());
   }
 
-  void add(const JsonView& view, const std::shared_ptr<const std::string>& context,
+  void add_paragraph(const JsonView& paragraph, const std::string& place) {
+    const auto context = context_of(paragraph);
+    for (const JsonView& one : paragraph.at("qas").elements()) add(one, context, place);
+  }
+
+  void add(const JsonView& given, const std::shared_ptr<const std::string>& context,
            const std::string& place) {
     Question question;
     question.id =
-        view.at("id").is_null() ? std::to_string(all_.list.size() + bad_count_ + 1) : view.at("id").word();
+        given.at("id").is_null() ? std::to_string(all_.list.size() + bad_count_ + 1) : given.at("id").word();
     question.place = fmt::format("{}, question {}", place, json_quoted(question.id));
+    const JsonView view(given.raw(), question.place + ": ");  // messages then name the question
     if (!ids_.insert(question.id).second)
       throw Failure(exit_failed, fmt::format("{}: the id is there twice", question.place));
     question.text = view.at("question").text();
@@ -185,6 +195,10 @@ class QuestionReader {
     const std::string& context = *question.context;
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) return bad(question, "an answer is empty");
     const auto shown = [](std::string_view of) { return json_quoted(shortened(of)); };
+    if (!is_whole_number(start.raw()))
+      start.fail(fmt::format("a whole number: where in the context its answer {} begins, found {}",
+                             shown(text),
+                             start.is_null() ? "none" : shortened(stw::to_string(start.raw(), 0))));
     const std::string word = start.word();
     const bool is_before = start.is_negative();
     const auto begin = is_before ? std::nullopt : byte_of_character(context, start.integer(INT64_MAX));
@@ -222,6 +236,7 @@ bool holds_questions(const DataSource& data, bool is_asked_for) {
     const auto is_there = [&](const char* name) { return object.has(name); };
     if (!is_asked_for && std::any_of(std::begin(of_others), std::end(of_others), is_there)) return false;
     found = has("paragraphs", Json::Kind::array) ||
+            (has("qas", Json::Kind::array) && has("context", Json::Kind::string)) ||
             (has("question", Json::Kind::string) && has("context", Json::Kind::string) &&
              (is_asked_for || has("answers", Json::Kind::object) || has("answers", Json::Kind::array)));
     return false;

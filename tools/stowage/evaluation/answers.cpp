@@ -123,6 +123,7 @@ void put(Answered& answered, const SpanMetrics& m, bool may_be_none) {
                               grouped(m.all.count));
   if (!may_be_none) return;
   const auto add = [&](const char* key, const char* name, const SpanMetrics::Group& group) {
+    if (group.count == 0) return;  // as in SQuAD's script
     answered.figures.emplace_back(std::string(key) + "_exact", group.exact);
     answered.figures.emplace_back(std::string(key) + "_f1", group.f1);
     answered.line += fmt::format("; {} {}: exact match {:.2f}, F1 {:.2f}", grouped(group.count), name,

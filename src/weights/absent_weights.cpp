@@ -87,4 +87,23 @@ Status check_absent_weights(const std::string& folder) {
   return ok();
 }
 
+Status check_weights_file(const std::string& path) {
+  const Sign* const sign = sign_of(std::filesystem::path(path).filename().string());
+  if (!sign || is_directory(path)) return ok();
+  if (sign->is_incomplete) return corrupt(path, "an incomplete download; download it again");
+  return Error{Code::unsupported, path + ": weights of this format are not read; save them as safetensors"};
+}
+
+Status check_config_file(const std::string& path) {
+  STW_TRY(check_weights_file(path));
+  if (!path.ends_with(".safetensors") && !path.ends_with(".safetensors.index.json")) return ok();
+  const std::string parent = std::filesystem::path(path).parent_path().string(),
+                    folder = parent.empty() ? "." : parent;
+  return Error{Code::bad_argument,
+               path + ": holds weights, expected a model's folder or config.json; " +
+                   (file_exists(folder + "/config.json")
+                        ? "give the folder, " + folder
+                        : std::string("give its config.json, and this file by --weights"))};
+}
+
 }  // namespace stw

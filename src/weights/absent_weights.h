@@ -1,4 +1,4 @@
-// Finds signs of weights in a model's folder that has no readable weights.
+// Finds weights that cannot be read, and weights in the place of other files.
 #pragma once
 #include <string>
 
@@ -9,6 +9,15 @@ namespace stw {
 // An error where a folder without safetensors has weights in another format, in a subfolder, or from an
 // incomplete download. Without this check random weights would replace them. ok() where there is no sign of
 // weights: training may start from scratch.
+// What a file that was given in place of a model's folder or config.json is; ok if it may be a config.
+// `begin` is its beginning.
+Status check_config_file(const std::string& path, std::string_view begin);
 Status check_absent_weights(const std::string& folder);
+
+// Errors: unsupported, corrupt if by its name a file has weights in another format than safetensors, or only
+// a part of them.
+Status check_weights_file(const std::string& path);
+// Errors: those of check_weights_file; bad_argument if by its name a file has weights, not a model's config.
+Status check_config_file(const std::string& path);
 
 }  // namespace stw

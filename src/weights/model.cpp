@@ -16,6 +16,7 @@
 #include "src/files/file_kind.h"
 #include "src/models/file_names.h"
 #include "src/models/heads/labels.h"
+#include "src/weights/absent_weights.h"
 #include "src/weights/adapter_files.h"
 #include "src/weights/stray_tensors.h"
 
@@ -194,9 +195,21 @@ Result<std::string> read_config(const ModelSource& source, std::string& origin, 
       weights = found;
     }
     path += "/config.json";
+  } else {
+    STW_TRY(check_config_file(path));
   }
   origin = path;
   return read_text(path, largest_config);
+}
+
+// Refuses files that are no JSON. Damaged JSON and other encodings have messages of their own.
+Status check_config_text(const std::string& text, const std::string& origin, bool is_file) {
+  if (const std::string kind = kind_of_download(text, text.size()); !kind.empty())
+    return corrupt(origin, kind);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (is_file && first != text.npos && text[first] != '{' && text[first] > ' ')
+    return corrupt(origin, "expected a model's folder or its config.json, an object of JSON");
+  return ok();
 }
 
 // The names of the labels that a model gets, which may be those that it has.
@@ -213,9 +226,9 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   STW_ASSIGN(with, with_base(given));
   const ModelSource& source = with.source;
   std::string origin, weights = source.weights;
+  STW_TRY(check_weights_file(weights));
   STW_ASSIGN(text, read_config(source, origin, weights));
-  if (const std::string kind = kind_of_download(text, text.size()); !kind.empty())
-    return corrupt(origin, kind);
+  STW_TRY(check_config_text(text, origin, !source.source.empty()));
   STW_ASSIGN(config, parse_model(text, origin));
   if (source.dropout) {
     if (!(*source.dropout >= 0 && *source.dropout < 1))
@@ -286,15 +299,15 @@ Result<std::shared_ptr<const Model>> Model::open(const ModelSource& given) {
   return std::shared_ptr<const Model>(std::move(model));
 }
 
+std::vector<std::string> Model::names_in_folder(const std::string& parameter) const {
+  return names_in_exports(config_, parameter);
+}
+
 bool Model::holds(const SafetensorsReader& file, std::string_view parameter) const {
   const std::vector<std::string> names = names_in_files(config_, parameter);
   return std::any_of(names.begin(), names.end(),
                      [&](const std::string& name) { return file.find(name) != nullptr; });
 }
-std::vector<std::string> Model::names_in_folder(const std::string& parameter) const {
-  return names_in_exports(config_, parameter);
-}
-
 
 // A folder of adapters may hold a masked-language-model head that its model lacks, or a decoder matrix of its
 // own. The matrix is then no longer tied to the embedding table: PEFT makes a copy of it.

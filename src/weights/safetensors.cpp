@@ -183,15 +183,17 @@ Status SafetensorsReader::add_file(const std::string& path) {
   uint64_t header_bytes = 0;
   STW_TRY(file.read(0, &header_bytes, 8));
   if (header_bytes > largest_header)
-    return corrupt(path, "expected a header of at most " + std::to_string(largest_header) +
-                             " bytes, found a length of " + std::to_string(header_bytes));
+    return corrupt(path, "expected a safetensors file, with a header of at most " +
+                             std::to_string(largest_header) + " bytes, found a length of " +
+                             std::to_string(header_bytes));
   if (header_bytes > file.size() - 8)
     return corrupt(path, "expected at least " + std::to_string(8 + header_bytes) +
                              " bytes for the header, found " + std::to_string(file.size()) +
                              " (the file is truncated: download it again)");
   std::string text(header_bytes, '\0');
   STW_TRY(file.read(8, text.data(), header_bytes));
-  if (!text.starts_with('{')) return corrupt(path, "expected a header that starts with {");
+  if (!text.starts_with('{'))
+    return corrupt(path, "expected a safetensors file, with a header that starts with {");
   auto header = parse_json(text);
   if (!header) return corrupt(path, "header: " + header.error().message);
 

@@ -194,6 +194,22 @@ ROWS = [
         plus("--from-scratch", same_as(SCRATCH)),
     ),
     Advice(
+        "{}: holds weights, expected a model's folder or config.json; give its config.json, and this file by "
+        "--weights",
+        FROM.format("outer/inner/model.safetensors"),
+        run(
+            FROM.format("gpt/config.json --weights outer/inner/model.safetensors"),
+            same_as(FROM.format("start")),
+        ),
+    ),
+    Advice(
+        "--tokenizer {}: is no tokenizer; expected a tokenizer.json, vocab.txt, vocab.json or the folder "
+        "of one",
+        f"{GENERATE} --model worded --from-scratch --prompt ship --tokenizer worded/config.json",
+        instead("worded/config.json", "worded/vocab.txt", generated),
+        instead("worded/config.json", "worded", generated),
+    ),
+    Advice(
         "--weights excludes --from-scratch",
         f"{FROM.format('gpt')} --from-scratch --weights start",
         without("--from-scratch", same_as(FROM.format("start"))),

@@ -246,6 +246,57 @@ class BadInputTest(CommandTest):
         self.refuses("--model", self.path("nothing"), says=["nothing"])
         self.refuses("--model", "no-such-preset", says=["no-such-preset"])
 
+    def test_files_in_place_of_a_model(self):
+        self.train("good", "--steps", 1)
+        weights = self.path("good/model.safetensors")
+        says = "holds weights, expected a model's folder or config.json; give the folder, "
+        self.refuses("--model", weights, expect=2, says=[f"{weights}: {says}{self.path('good')}"])
+        self.refused("eval", "--model", weights, "--data", self.text(), expect=2, says=[says])
+        self.write("alone/w.safetensors", (self.folder / "good/model.safetensors").read_bytes())
+        alone = self.path("alone/w.safetensors")
+        self.refuses("--model", alone, expect=2, says=["give its config.json, and this file by --weights"])
+        for name in ("pytorch_model.bin", "model.gguf"):
+            path = self.write(f"good/{name}", b"GGUF\3\0\0\0weights")
+            says = [f"{path}: weights of this format are not read; save them as safetensors"]
+            self.refuses("--model", path, says=says)
+            self.refuses("--model", self.path("good/config.json"), "--weights", path, says=says)
+        part = self.write("good/model.safetensors.part", b"")
+        self.refuses("--model", part, says=["an incomplete download"])
+        vocabulary = self.write("good/vocab.txt", "[PAD]\n")
+        expected = f"{vocabulary}: expected a model's folder or its config.json"
+        self.refuses("--model", vocabulary, says=[expected])
+        other = self.write("good/other.bin", b"\x0a\x0e\x0a\x05<unk>\x15\0\0\0\0\x18\2")
+        self.refuses(
+            *("--model", self.path("good/config.json"), "--weights", other),
+            says=[f"{other}: expected a safetensors file, with a header"],
+        )
+
+    def test_files_in_place_of_a_tokenizer(self):
+        self.train("good", "--steps", 1)
+        words = ["--model", self.path("good"), "--tokenizer"]
+        for name in ("spm.model", "sentencepiece.bpe.model", "of-mine.model", "tekken.json"):
+            path = self.write(f"pieces/{name}", b"\x0a\x0e\x0a\x05<unk>\x15\0\0\0\0\x18\2")
+            self.refuses(
+                *words,
+                path,
+                says=[
+                    f"{path}: this kind of tokenizer is not supported; write a tokenizer.json",
+                    f"from_pretrained('{self.path('pieces')}')",
+                ],
+            )
+        for name in ("good/config.json", "good/model.safetensors", "good/merges.txt"):
+            path = self.path(name)
+            if not os.path.exists(path):
+                self.write(name, "a b\n")
+            self.refuses(
+                *words,
+                path,
+                expect=2,
+                says=[
+                    f"--tokenizer {path}: is no tokenizer; expected a tokenizer.json, vocab.txt, vocab.json"
+                ],
+            )
+
     def test_weights(self):
         self.train("good", "--steps", 1)
         weights = self.folder / "good/model.safetensors"

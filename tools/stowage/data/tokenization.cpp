@@ -55,19 +55,24 @@ std::vector<std::string> folders_of(const std::string& model) {
   return folders;
 }
 
+constexpr const char* unsupported_names[] = {"tokenizer.model",         "spiece.model", "spm.model",
+                                             "sentencepiece.bpe.model", "tekken.json",  "tiktoken.model"};
+
+Failure unsupported_tokenizer(const std::string& file, const std::string& folder) {
+  return {exit_failed,
+          fmt::format("{}: this kind of tokenizer is not supported; write a {} with transformers: {}", file,
+                      file_name, python_that_converts(folder))};
+}
+
 // The tokenizer file in a folder; empty if there is none. Throws if it is of a kind that is not supported.
 std::string file_in(const std::string& folder) {
   for (const char* name : {file_name, vocabulary_file_name})
     if (const std::string file = folder + "/" + name; is_there(file)) return file;
   if (is_there(folder + "/" + byte_pairs_merges_name))
     if (const std::string file = folder + "/" + byte_pairs_vocabulary_name; is_there(file)) return file;
-  for (const char* name : {"tokenizer.model", "spiece.model", "spm.model", "sentencepiece.bpe.model",
-                           "tekken.json", "tiktoken.model"})
+  for (const char* name : unsupported_names)
     if (const std::string file = folder + "/" + name; is_there(file))
-      throw Failure(
-          exit_failed,
-          fmt::format("{}: this kind of tokenizer is not supported; write a {} with transformers: {}", file,
-                      file_name, python_that_converts(folder)));
+      throw unsupported_tokenizer(file, folder);
   return {};
 }
 
@@ -78,9 +83,34 @@ std::string file_of_model(const std::string& model) {
   return {};
 }
 
+// Refuses a file that by its name is no tokenizer of a supported kind.
+void check_tokenizer_file(const std::string& file) {
+  constexpr std::string_view of_folders[] = {"config.json",
+                                             "tokenizer_config.json",
+                                             "added_tokens.json",
+                                             "special_tokens_map.json",
+                                             "generation_config.json",
+                                             "merges.txt"};
+  const std::string name = file.substr(file.rfind('/') + 1);
+  if (std::find(std::begin(unsupported_names), std::end(unsupported_names), name) !=
+          std::end(unsupported_names) ||
+      name.ends_with(".model"))
+    throw unsupported_tokenizer(file, folder_of(file));
+  const bool is_of_folder =
+      std::find(std::begin(of_folders), std::end(of_folders), name) != std::end(of_folders);
+  if (is_of_folder || name.ends_with(".safetensors"))
+    throw Failure(exit_usage,
+                  fmt::format("--tokenizer {}: is no tokenizer; expected a {}, {}, {} or the folder "
+                              "of one",
+                              file, file_name, vocabulary_file_name, byte_pairs_vocabulary_name));
+}
+
 // The tokenizer file that --tokenizer names, as a folder or a file.
 std::string file_given(const std::string& flag) {
-  if (!is_folder(flag)) return flag;
+  if (!is_folder(flag)) {
+    check_tokenizer_file(flag);
+    return flag;
+  }
   const std::string file = file_in(flag);
   return file.empty() ? flag + "/" + file_name : file;
 }

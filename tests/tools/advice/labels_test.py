@@ -83,6 +83,15 @@ FILES = {
     "first.conll": conll(lambda i: f"B-SHIP ship NN\nO is VB"),
     "upos.conllu": "# global.columns = ID FORM UPOS UD:NER\n"
     + conll(lambda i: f"1\tship\tNOUN\tB-SHIP\n2\tis\t{['VERB', 'AUX'][i % 2]}\tO"),
+    "squad.jsonl": lines(
+        {
+            "question": "which ship ?",
+            "context": f"ship {i} sails",
+            "answers": {"text": ["ship"], "answer_start": [0]},
+        }
+        for i in range(40)
+    ),
+    "texts.jsonl": lines({"text": f"ship {i} sails"} for i in range(40)),
     "long.conll": conll(lambda i: "\n".join("ship O" for _ in range(36))),
 }
 
@@ -291,6 +300,22 @@ ROWS = [
         f"{BEGIN} text.txt --new-head",
         without("--new-head", prints(r"data +text\.txt: [\d,]+ tokens to train on"), steps(2)),
         instead("text.txt", "labels.csv", labels("a", "b", "c")),
+    ),
+    Advice(
+        "--task {}: {} has a head for the task {}; --new-head draws a new one",
+        f"{FROM.format('spam')} numbers.csv --task number",
+        plus("--new-head", learned("40, each with a number"), steps(2)),
+    ),
+    Advice(
+        "--data {}: has questions, and {} has a head for the task {}; --new-head draws a new one",
+        f"{FROM.format('tags')} squad.jsonl",
+        plus("--new-head", prints("texts with a question"), steps(2)),
+    ),
+    Advice(
+        "--task masked: {} has a head for the task {}; begin with a model without it, such as the one that "
+        "it was trained from",
+        f"{FROM.format('tags')} texts.jsonl --task masked",
+        instead("tags", "bert --from-scratch", prints("hidden"), steps(2)),
     ),
     # Words.
     Advice(

@@ -116,11 +116,6 @@ ROWS = [
         without("--preference dpo", learned(20), steps(2)),
     ),
     Advice(
-        "{}: has questions about contexts, and {} does not find answers (--task spans)",
-        "eval --model labels --vram 32MiB --data squad.json",
-        run(f"{BEGIN} squad.json --task spans", learned(20), steps(2)),
-    ),
-    Advice(
         "{} finds answers in contexts: expected SQuAD's JSON, or JSON of {}, as --data {}",
         "eval --model run --data labels.csv",
         instead("labels.csv", "squad.json", prints("exact")),

@@ -337,6 +337,22 @@ class EncoderTest(CommandTest):
             self.assertIn(f"rows.jsonl: has {what}, and ", message)
             self.assertIn("plain texts with --task masked", message)
         self.train_on(text, "--steps", 1, "--task", "masked", out="masked")
+        # Commands that cannot give it a head name none of the flags that can.
+        config = json.loads((self.folder / "masked/config.json").read_text())
+        self.write("masked/config.json", json.dumps({**config, "architectures": ["BertModel"]}))
+        table = self.table(self.rows(20, 1), "labelled.csv", ["text", "label"])
+        body = ["--model", self.path("masked"), "--vram", "32MiB"]
+        for words in (
+            ["eval", *body, "--data", table],
+            ["eval", *body, "--data", text],
+            ["eval", *body, "--data", data],
+            ["generate", *body, "--prompt", "red"],
+            ["calibrate", *body, "--batch", 2, "--seq", 32, "--out", self.path("profile.json")],
+        ):
+            message = self.refused(
+                *words, expect=USAGE, says=["is an encoder without a head: `stowage train` gives it one"]
+            )
+            self.assertNotIn("--", message.stderr.replace(self.path("masked"), ""))
         self.assertIn(
             "is an encoder without labels",
             self.run_command(

@@ -131,6 +131,23 @@ class LabelValuesTest(CommandTest):
         # Truth values are two labels.
         self.assertEqual(self.learned(self.lines([True, False] * 30))[0], ["false", "true"])
 
+    def test_a_label_that_is_there_twice(self):
+        lists = [["fog", "calm"], ["calm", "storm"], ["fog"]] * 20
+        self.learned(self.lines(lists))
+        lists[7] = ["calm", "storm", "calm"]
+        says = 'has the label "calm" twice: expected each label once'
+        twice = self.lines(lists, "twice.jsonl")
+        self.refused(*self.words(twice), says=[f"twice.jsonl, line 8: {says}"])
+        self.refused("eval", "--model", self.path("run"), "--data", twice, "--all", says=[says])
+        table = self.table(["|".join(row) for row in lists], "twice.csv")
+        self.refused(*self.words(table, "--label-separator", "|"), says=[f"twice.csv:9: {says}"])
+        tagged = self.write("tags.jsonl", '{"tokens": ["a", "b"], "tags": ["O", "X"]}\n' * 40)
+        self.refused(
+            *self.words(tagged, "--label-names", "O,X,O"),
+            expect=USAGE,
+            says=['--label-names: expected different names, found "O" twice'],
+        )
+
     def test_numbers_as_text_are_numbers(self):
         asks = ["its labels are numbers", "--task number", "--task label"]
         values = [i * 0.25 - 3 for i in range(60)]

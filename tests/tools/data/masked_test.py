@@ -149,7 +149,7 @@ class MaskedTest(CommandTest):
         message = self.train_on(
             table, "--steps", 1, "--task", "masked", model=self.path("classifier"), out="no", expect=USAGE
         ).stderr
-        self.assertIn("the model's task is label; masked-language-model was given", message)
+        self.assertIn("has a head for the task label; begin with a model without it", message)
         self.assertIn(
             " is hidden",
             self.train_on(

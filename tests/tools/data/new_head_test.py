@@ -59,6 +59,75 @@ class NewHeadTest(CommandTest):
         self.train_on(numbered, "xy", "--label-names", "X,Y", "--new-head", model=self.path("words"))
         self.assertEqual(self.names("xy"), ["X", "Y"])
 
+    def test_another_task_than_that_of_the_head(self):
+        names = self.table(["spam", "ham"])
+        numbers = self.table(["0.5", "2.25", "7"], "numbers.csv")
+        lists = self.write(
+            "lists.jsonl", '{"text": "ship", "labels": ["a"]}\n{"text": "sea", "labels": []}\n' * 30
+        )
+        data = {
+            "label": names,
+            "number": numbers,
+            "labels": lists,
+            "tokens": self.words(["B-PER", "O"]),
+        }
+        for task, path in data.items():
+            self.train_on(path, task, "--task", task)
+        for own in data:
+            for task, path in data.items():
+                if task == own:
+                    continue
+                with self.subTest(own=own, task=task):
+                    message = self.refused(
+                        *("train", "--model", self.path(own), "--data", path, "--batch", 4, "--seq", 32),
+                        *("--vram", "64MiB", "--steps", 2, "--eval-batches", 1, "--out", self.path("no")),
+                        *("--task", task),
+                        expect=USAGE,
+                        says=[
+                            f"--task {task}: {self.path(own)} has a head for the task {own}; --new-head draws"
+                        ],
+                    )
+                    self.assertTrue(message)
+                    # What the message advises.
+                    out = f"{own}-{task}"
+                    self.train_on(path, out, "--task", task, "--new-head", model=self.path(own))
+        # A config without a problem_type leaves the task of its labels open.
+        config = json.loads(self.read("label", "config.json"))
+        del config["problem_type"]
+        self.write("label/config.json", json.dumps(config))
+        both = self.write("both.jsonl", '{"text": "sea", "labels": ["ham", "spam"]}\n' * 40)
+        self.train_on(both, "open", "--task", "labels", model=self.path("label"))
+        self.assertEqual(self.names("open"), {"task": "labels", "labels": ["ham", "spam"]})
+
+    def test_an_encoders_task_and_that_of_its_head(self):
+        question = {
+            "question": "what ?",
+            "context": "the ship sails",
+            "answers": {"text": ["ship"], "answer_start": [4]},
+        }
+        squad = self.write("squad.jsonl", (json.dumps(question) + "\n") * 20)
+        names = self.table(["spam", "ham"])
+        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "ship", "sails", "what", "?"]
+        self.write("bert/vocab.txt", "".join(word + "\n" for word in words))
+        config = {"model_type": "bert", "vocab_size": 40, "max_position_embeddings": 48, "hidden_size": 16}
+        more = {"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+        self.write("bert/config.json", json.dumps({**config, **more}))
+        self.train_on(names, "label", model=self.path("bert"))
+        self.train_on(squad, "spans", model=self.path("bert"))
+        label, spans = self.path("label"), self.path("spans")
+        for data, model, task, says in (
+            (squad, label, (), f"--data {squad}: has questions, and {label} has a head for the task label"),
+            (squad, label, ("--task", "spans"), f"--task spans: {label} has a head for the task label"),
+            (names, spans, ("--task", "label"), f"--task label: {spans} has a head for the task spans"),
+        ):
+            message = self.train_on(data, "no", *task, model=model, expect=USAGE).stderr
+            self.assertIn(says + "; --new-head draws a new one", message)
+            self.train_on(data, "new", *task, "--new-head", "--overwrite", model=model)
+        self.train_on(names, "new", "--new-head", "--overwrite", model=spans)  # without --task
+        texts = self.write("texts.jsonl", '{"text": "the ship sails"}\n' * 40)
+        message = self.train_on(texts, "no", "--task", "masked", model=label, expect=USAGE).stderr
+        self.assertIn("has a head for the task label; begin with a model without it", message)
+
     def test_only_the_head_is_new(self):
         """A run that learns nothing (rate 0) keeps the body's weights, and draws the head from its seed."""
         data = self.table(["spam", "ham"])

@@ -40,6 +40,7 @@ struct CalibrateCommand {
     check_out(out);
     const DeviceChoice choice = choose_device(plan.device);
     const Model opened = open_model(model);
+    require_head(model, query(opened));
     stw_plan_options options = plan_options(model, query(opened), plan, choice);
     options.keep = STW_KEEP_ALL;  // relaxations are not shown
     const Device device = open_device(choice, options.threads);

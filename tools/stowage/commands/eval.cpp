@@ -86,6 +86,7 @@ struct EvalCommand {
   bool json = false, all = false, held_out = false;
 
   void run() {
+    require_head(model, query(open_model(model)));
     take_defaults_of_run(model, plan);
     const bool has_preference = plan.preference != "auto";
     data.columns_of_run = run_of(model);

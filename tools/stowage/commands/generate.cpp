@@ -51,6 +51,7 @@ struct GenerateCommand {
           exit_usage,
           fmt::format("{}: is a classifier, which cannot continue a text; `stowage classify` classifies it",
                       model.source));
+    require_head(model, about);
     const bool takes_own =
         converses && tokenizer == "auto" && about.vocabulary != 256;  // a conversation needs a text tokenizer
     const auto tokenization = takes_own ? Tokenization::of_text("", run_of(model), about.vocabulary)

@@ -173,8 +173,7 @@ std::optional<Examples> questions_of(const DataFlags& flags, const DataSource& d
                               "{{\"question\": …, \"context\": …, \"answers\": …}}",
                               path));
   if (about.task != STW_TASK_SPANS)
-    throw Failure(exit_failed, fmt::format("{}: has questions about contexts, and {} does not find answers "
-                                           "(--task spans)",
+    throw Failure(exit_failed, fmt::format("{}: has questions about contexts, and {} does not find answers",
                                            path, request.flags.source));
   Questions questions = read_questions(data, true, flags.questions.skips_bad);
   return question_examples(question_set(std::move(questions), flags.questions, request.tokenization, about,

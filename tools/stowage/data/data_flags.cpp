@@ -170,7 +170,8 @@ static void find_texts(DataFlags& data, const ModelFlags& model) {
 // Recognises questions. Refuses flags that are not for them.
 static void find_questions(const PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
   // Questions without answers, too, then count as questions: reading them names what is missing.
-  const bool is_asked_for = model.task == "spans" || (model.task.empty() && has_task(model, STW_TASK_SPANS));
+  const bool is_asked_for =
+      model.task == "spans" || (model.task.empty() && !model.new_head && has_task(model, STW_TASK_SPANS));
   data.has_questions = (is_asked_for || model.task.empty()) && holds_questions(data.source, is_asked_for);
   if (is_asked_for && !data.has_questions)
     throw Failure(
@@ -223,8 +224,8 @@ void find_examples(PlanFlags& plan, DataFlags& data, const ModelFlags& model) {
                                           "--data-format tokens), and --data {} is not one",
                                           data.token_type, data.path));
   require_downloaded(data.source);
-  find_questions(plan, data, model);
   require_content(data.source);
+  find_questions(plan, data, model);
   if (data.has_questions) return;
   data.has_tags = holds_tags(data.source, data.fields);
   if (model.task == "tokens" && !data.has_tags)

@@ -29,8 +29,20 @@ static void require_own_names(const DataFlags& data, const std::vector<std::stri
                                           count_and_labels(own)));
 }
 
+// Refuses names of --label-names that are there twice, or that are numbers.
+static void check_different(const std::vector<std::string>& names, bool may_be_numbers) {
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    const bool is_number = !may_be_numbers && looks_like_number(name);
+    if (is_number || !seen.insert(name).second)
+      throw Failure(exit_usage, fmt::format("--label-names: expected different names, found \"{}\"{}", name,
+                                            is_number ? ", a number" : " twice"));
+  }
+}
+
 // Gives a model without labels the labels of the words in the data.
 static void take_tags(ModelFlags& model, const DataFlags& data) {
+  check_different(data.label_names, true);
   ModelFlags tagger = model, as_it_is = model;
   as_it_is.task.clear();
   tagger.task = "tokens";
@@ -80,11 +92,7 @@ uint32_t task_for(const ModelFlags& model, const DataFlags& data, std::span<cons
 // Checks the names of --label-names.
 void check_label_names(const std::vector<std::string>& names, uint32_t task,
                        std::span<const LabelledText> texts) {
-  std::set<std::string> seen;
-  for (const std::string& name : names)
-    if (looks_like_number(name) || !seen.insert(name).second)
-      throw Failure(exit_usage, fmt::format("--label-names: expected different names, found \"{}\"{}", name,
-                                            looks_like_number(name) ? ", a number" : " twice"));
+  check_different(names, false);
   if (names.size() < 2)
     throw Failure(exit_usage, "--label-names: expected two names or more, with commas between them");
   const auto width = task == STW_TASK_LABELS ? ones_and_zeros(texts) : std::nullopt;
@@ -153,10 +161,34 @@ bool has_label_task(const ModelFlags& model) {
 
 }  // namespace
 
+// Refuses a task that is not the one of the model's head. `task`: a value of --task.
+static void require_own_task(const ModelFlags& model, const std::string& task, const std::string& asked_by) {
+  if (model.new_head || task.empty()) return;
+  ModelFlags alone = model, other = model;
+  alone.task.clear();
+  other.task = task;
+  stw_model_info about;
+  try {
+    about = query(open_model(alone));
+  } catch (const Failure&) { return; }  // opening it for training reports the problem
+  if (about.labels == 0 || about.task == task_number(task)) return;
+  try {
+    open_model(other);  // a config may leave the task of its labels open
+  } catch (const Failure&) {
+    throw Failure(
+        exit_usage,
+        fmt::format("{} {} has a head for the task {}; {}", asked_by, model.source, name_of_task(about.task),
+                    task == "masked"
+                        ? "begin with a model without it, such as the one that it was trained from"
+                        : "--new-head draws a new one"));
+  }
+}
+
 // A model that finds no answers yet gets the head for it.
-static void take_span_head(ModelFlags& model) {
+static void take_span_head(ModelFlags& model, const DataFlags& data) {
   if (model.new_head) model.task = "spans";
   if (!model.task.empty()) return;
+  require_own_task(model, "spans", fmt::format("--data {}: has questions, and", data.path));
   try {
     if (query(open_model(model)).task == STW_TASK_SPANS) return;
   } catch (const Failure&) {  // weights without a head are enough
@@ -165,7 +197,8 @@ static void take_span_head(ModelFlags& model) {
 }
 
 void take_labels(ModelFlags& model, const DataFlags& data) {
-  if (data.has_questions) return take_span_head(model);
+  require_own_task(model, model.task, fmt::format("--task {}:", model.task));
+  if (data.has_questions) return take_span_head(model, data);
   if (data.has_tags) return take_tags(model, data);
   if (!data.has_labels && !model.task.empty() && has_label_task(model))
     throw Failure(exit_usage, fmt::format("--task {}: --data {} has no labels: expected a .csv file, or a "

@@ -65,13 +65,14 @@ class Labels {
     for (const std::string& label : text.labels) list.push_back((*this)(label, text.place));
     std::sort(list.begin(), list.end());
     const auto twice = std::adjacent_find(list.begin(), list.end());
-    if (by_number_ && twice != list.end())
+    if (twice == list.end()) return list;
+    if (by_number_)
       throw Failure(exit_failed,
                     fmt::format("{}: has the label {} twice: expected each number once, or {} ones "
                                 "and zeros, one for each label of the model",
                                 text.place, *twice, grouped(count_)));
-    list.erase(std::unique(list.begin(), list.end()), list.end());
-    return list;
+    throw Failure(exit_failed, fmt::format("{}: has the label \"{}\" twice: expected each label once",
+                                           text.place, shortened(names_[*twice])));
   }
 
  private:

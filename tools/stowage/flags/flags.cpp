@@ -265,6 +265,12 @@ void add_task_flag(CLI::App& command, ModelFlags& flags) {
       ->type_name("label|labels|number|tokens|spans|masked");
 }
 
+std::string name_of_task(uint32_t number) {
+  const auto* const found = std::find_if(std::begin(tasks), std::end(tasks),
+                                         [&](const auto& task) { return number == task.second; });
+  return found == std::end(tasks) ? std::string() : found->first;
+}
+
 uint32_t task_number(const std::string& word) {
   const auto* const found =
       std::find_if(std::begin(tasks), std::end(tasks), [&](const auto& task) { return word == task.first; });
@@ -508,6 +514,14 @@ void require_weights(const ModelFlags& flags, const stw_model_info& about) {
   throw Failure(exit_failed,
                 fmt::format("--model {}: there are no weights in its folder (model.safetensors); download "
                             "them, or name them with --weights, or give --from-scratch to take random ones",
+                            flags.source));
+}
+
+void require_head(const ModelFlags& flags, const stw_model_info& about) {
+  if (about.generates || about.labels > 0 || about.task == STW_TASK_MASKED_LANGUAGE_MODEL) return;
+  throw Failure(exit_usage,
+                fmt::format("{}: is an encoder without a head: `stowage train` gives it one, from "
+                            "texts with labels or with hidden tokens",
                             flags.source));
 }
 

@@ -111,8 +111,11 @@ std::string presets_text();
 Model open_model(const ModelFlags& flags);
 // The library's number for a value of --task; STW_TASK_AUTOMATIC for an empty one.
 uint32_t task_number(const std::string& word);
+std::string name_of_task(uint32_t number);  // the value of --task; empty: a language model
 // Throws a Failure if the weights are random although neither a preset nor --from-scratch asks for that.
 void require_weights(const ModelFlags& flags, const stw_model_info& about);
+// Throws a Failure if nothing can be computed with the model but an encoder's activations.
+void require_head(const ModelFlags& flags, const stw_model_info& about);
 std::vector<std::string> labels_of(const Model& model);  // names of the labels; empty for a language model
 
 // The device that --device chooses. It is either present on this machine or known only as a profile.

@@ -27,7 +27,7 @@ std::string human_count(uint64_t count) {
   const double d = static_cast<double>(count);
   if (count >= 1000000000) return fixed_point(d / 1e9, 2) + " B";
   if (count >= 1000000) return fixed_point(d / 1e6, 2) + " M";
-  return std::to_string(count);
+  return grouped(count);
 }
 
 std::string human_duration(double seconds) {

@@ -230,9 +230,7 @@ std::string picture_html(const Graph& graph, const Plan& plan, const Programs& p
   for (const Section& section : timeline.sections()) base = std::min(base, section.program->base);
   const Range range{base, programs.arena_bytes};
   const bool zooms = base > programs.arena_bytes / 4;
-  const std::string title =
-      plan.architecture + " with " +
-      (plan.parameters < 1000000 ? grouped(plan.parameters) : human_count(plan.parameters)) + " parameters";
+  const std::string title = plan.architecture + " with " + human_count(plan.parameters) + " parameters";
 
   std::string s =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"

@@ -132,13 +132,13 @@ std::string rate_text(double per_second) {
          " tokens/s";
 }
 
-// "9500 tokens/s"; if no device has confirmed it, "9500 to 11000 tokens/s estimated".
+// "9,500 tokens/s"; if no device has confirmed it, "9,500 to 11,000 tokens/s estimated".
 std::string speed_text(const Plan& plan, double per_second) {
-  const std::string low = fixed_point(per_second, 0);
+  const auto whole = [](double tokens) { return grouped(static_cast<uint64_t>(tokens + 0.5)); };
+  const std::string low = whole(per_second);
   if (plan.ceiling_picoseconds == 0) return low + " tokens/s";
-  const std::string high = fixed_point(
-      per_second * static_cast<double>(plan.step_picoseconds) / static_cast<double>(plan.ceiling_picoseconds),
-      0);
+  const std::string high = whole(per_second * static_cast<double>(plan.step_picoseconds) /
+                                 static_cast<double>(plan.ceiling_picoseconds));
   return (high == low ? low : low + " to " + high) + " tokens/s estimated";
 }
 
@@ -178,7 +178,7 @@ std::string plan_report(const Graph& graph, const Plan& plan) {
   if (!plan.fits) {
     s += "  does not fit: the budget is " + human_bytes(plan.bytes.budget) +
          ", the smallest budget that works is " + human_bytes(plan.minimum_bytes) + " (" +
-         std::to_string(plan.minimum_bytes) + " bytes)\n";
+         grouped(plan.minimum_bytes) + " bytes)\n";
     for (const Relaxation& x : plan.relaxations)
       s += "  instead      " + relaxation_text(x, plan.bytes.budget) + "\n";
     if (!plan.shortage.empty()) s += "  shortage     " + plan.shortage + "\n";

@@ -547,7 +547,8 @@ class SettingsTest(AdviceTest):
         plan = "plan --model gpt2 --batch 16 --seq 512 --threads 1 --vram {}"
         for budget in ("1400MiB", "1200MiB"):
             said = self.call(plan.format(budget), anyhow=True).stdout
-            smallest = int(re.search(r"the smallest budget that works is .* \((\d+) bytes\)", said)[1])
+            named = re.search(r"the smallest budget that works is .* \(([\d,]+) bytes\)", said)[1]
+            smallest = int(named.replace(",", ""))
             self.assertTrue(fits(plan.format(smallest)))
             self.assertFalse(fits(plan.format(smallest - 1)))
             changes = re.findall(r"instead +(--[^:]*): [0-9.,]+ tokens/s", said)

@@ -187,9 +187,9 @@ class CalibrateTest(CommandTest):
     def test_predictions_say_what_confirmed_them(self):
         words = ["plan", *NANO]
         estimate = self.run_command(*words).stdout
-        self.assertRegex(estimate, r"predicted +\S+ \S+ a step, (\d+) to (\d+) tokens/s estimated, ")
+        self.assertRegex(estimate, r"predicted +\S+ \S+ a step, ([\d,]+) to ([\d,]+) tokens/s estimated, ")
         calibrated = self.run_command(*words, "--device", self.profile()).stdout
-        self.assertRegex(calibrated, r"predicted +\S+ \S+ a step, \d+ tokens/s, ")
+        self.assertRegex(calibrated, r"predicted +\S+ \S+ a step, [\d,]+ tokens/s, ")
         self.assertNotIn("estimated", calibrated)
         plan = json.loads(self.run_command(*words, "--json").stdout)["predicted"]
         self.assertTrue(plan["estimated"])

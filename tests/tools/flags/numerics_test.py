@@ -181,7 +181,7 @@ class GroupsTest(NumericsTest):
         report = self.run_command("plan", *NANO, "--vram", "64MiB", "--freeze", LOWER).stdout
         for name in ("embeddings", "blocks.0-1"):
             self.assertRegex(report, rf"group +{name}: frozen\n")
-        self.assertRegex(report, rf"trained +{model['trainable']} of .* saves {saved / 2**20:.2f} MiB")
+        self.assertRegex(report, rf"trained +{model['trainable']:,} of .* saves {saved / 2**20:.2f} MiB")
 
     def test_frozen_parameters_keep_their_bytes(self):
         self.train("first", "--steps", 1)

@@ -77,6 +77,21 @@ class PlanTest(CommandTest):
         self.assertTrue(self.plan(*NANO, "--vram", least)["fits"])
         self.assertFalse(self.plan(*NANO, "--vram", least - 1, expect=DOES_NOT_FIT)["fits"])
 
+    def test_large_numbers_have_commas(self):
+        """Those of parameters, bytes and tokens a second, as in the output of train."""
+        config = {"model_type": "gpt2", "vocab_size": 256, "n_positions": 64, "n_embd": 32, "n_layer": 1}
+        model = self.write("config.json", json.dumps({**config, "n_head": 2}))
+        small = ["--model", model, "--threads", 1, "--batch", 2, "--seq", 32]
+        report = self.run_command("plan", *small, "--vram", "32MiB").stdout
+        self.assertIn("gpt2, 23,008 parameters, ", report)
+        self.assertRegex(report, r"\d,\d{3} to \d+,\d{3} tokens/s estimated")
+        none = self.run_command("plan", *small, "--vram", "64KiB", expect=DOES_NOT_FIT).stdout
+        self.assertRegex(none, r"the smallest budget that works is .* \([\d,]+,\d{3} bytes\)")
+        largest = self.run_command("plan", "--max", "model", "--vram", "80GiB", "--batch", 4).stdout
+        self.assertRegex(largest, r", \d,\d{3},\d{3},\d{3} parameters, .* tokens/s\n$")
+        for text in (report, none, largest):
+            self.assertNotRegex(text, r"\d{4} (parameters|bytes|tokens/s)")
+
     def test_suggested_changes_are_flags_that_save_the_bytes(self):
         several = ["--batch", 4, "--seq", 256, "--vram", 1]
         for words in (

@@ -270,7 +270,7 @@ class AdaptersTest(CommandTest):
             2,
         ]
         self.assertIn(
-            "786432 of the parameters are nf4: 432.0 KiB",
+            "786,432 of the parameters are nf4: 432.0 KiB",
             self.run_command("plan", *plan, "--quantize", "nf4").stdout,
         )
         self.assertEqual(self.plan(*plan, "--quantize", "int8")["numerics"]["quantize"], "int8")

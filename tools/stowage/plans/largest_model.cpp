@@ -90,10 +90,9 @@ void print_largest_model(const ModelFlags& adapters, stw_plan_options options, b
           json_quoted(preset.name), preset.info.parameters, options.sequence, info.peak,
           info.tokens_per_second);
     else
-      fmt::print(
-          "largest preset that fits: {}, {} parameters, with sequences of {}: peak {}, {:.0f} tokens/s\n",
-          preset.name, human_count(static_cast<double>(preset.info.parameters)), grouped(options.sequence),
-          human_bytes(info.peak), info.tokens_per_second);
+      fmt::print("largest preset that fits: {}, {} parameters, with sequences of {}: peak {}, {} tokens/s\n",
+                 preset.name, grouped(preset.info.parameters), grouped(options.sequence),
+                 human_bytes(info.peak), grouped(static_cast<uint64_t>(info.tokens_per_second + 0.5)));
     return;
   }
   if (refused > 0 && refused == tried) throw Failure(exit_failed, refusal);

@@ -18,6 +18,7 @@ REQUESTS = {
     "--model smollm-360m --batch 8 --seq 2048 --device rtx4060 --vram 3GiB --fused-update": True,
     "--model smollm-135m --batch 8 --seq 512 --device h100 --vram 2GiB --attention cudnn": True,
     "--model gpt2 --batch 8 --seq 256 --device cpu --threads 2 --vram 1GiB --states 8": True,
+    "--model gpt2 --batch 64 --seq 1024 --device rtx3060 --vram 5GiB --micro-batch 16 --recompute none": True,
     "--model gpt2-large --batch 16 --seq 1024 --device rtx4060 --vram 2GiB --lora 8": False,
     "--model gpt2-xl --batch 16 --seq 1024 --device rtx4060 --vram 1700MiB --lora 8 --quantize nf4": False,
 }

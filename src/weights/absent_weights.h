@@ -9,9 +9,6 @@ namespace stw {
 // An error where a folder without safetensors has weights in another format, in a subfolder, or from an
 // incomplete download. Without this check random weights would replace them. ok() where there is no sign of
 // weights: training may start from scratch.
-// What a file that was given in place of a model's folder or config.json is; ok if it may be a config.
-// `begin` is its beginning.
-Status check_config_file(const std::string& path, std::string_view begin);
 Status check_absent_weights(const std::string& folder);
 
 // Errors: unsupported, corrupt if by its name a file has weights in another format than safetensors, or only

@@ -50,7 +50,7 @@ std::pair<std::string_view, uint64_t> numbered(std::string_view block) {
 
 using Names = std::set<std::string, std::less<>>;
 
-// What the model has, by names in files.
+// The model's tensors, their modules and its blocks, by their names in files.
 struct Described {
   Names tensors, modules, blocks;
   Names places;  // modules around those of the body: "bert.embeddings.", "bert.encoder."

@@ -12,9 +12,9 @@ namespace stw {
 
 // The first such tensor, in the order of the files; null where there is none. Such a tensor is in a block, in
 // a module of which the model has another tensor, or next to the modules of the body. `used`: the tensors
-// that the model reads. `has_new_logits`: the matrix that gives the logits of labels does not come from the
-// files. The search ignores constants in older files (masks, frequencies), blocks past the model's last one
-// (the config may have cut them), other heads, poolers that the task does not use, and parts for images.
+// that the model reads. `has_new_logits`: the files do not give the matrix of the labels' logits. The search
+// ignores constants in older files (masks, frequencies), blocks past the model's last one (the config may
+// have cut them), other heads, poolers that the task does not use, and parts for images.
 const SafetensorsInfo* find_stray(const SafetensorsReader& files,
                                   const std::set<const SafetensorsInfo*>& used, const Graph& graph,
                                   const ModelConfig& config, bool has_new_logits);

@@ -49,11 +49,11 @@ struct View {
   const void* data;
   int64_t row_stride, column_stride;
   DType dtype;
-  // A gradient whose elements of one token are adjacent in memory, and all zero for many a token. Of (m, k),
-  // tokens are the rows or the columns; of (k, n) the rows.
+  // This is a gradient that is zero for many tokens. The elements of a token are adjacent in memory. The
+  // tokens are the rows or columns of (m, k), or the rows of (k, n).
   bool has_zero_tokens = false;
 };
-STW_INLINE bool has_zero_tokens(DType gradient) { return gradient != DType::f16; }
+STW_INLINE bool leaves_out_zeros(DType gradient) { return gradient != DType::f16; }
 
 // c = (accumulate ? c : +0) + the chains of a·b, then + bias if it is not null. a is (m, k), b (k, n), c (m,
 // n) with rows `ldc` apart, bias (n). `workspace` holds chain_product_workspace(m, n, k) bytes, aligned to 64

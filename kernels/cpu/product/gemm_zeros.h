@@ -1,6 +1,5 @@
-// A block of the matrix product of which many rows, or many terms, belong to tokens whose gradient is zero
-// (View::has_zero_tokens). Only the others are packed and multiplied. What is left out would add +0 to every
-// sum.
+// Multiplies a block of the matrix product without the tokens whose gradient is zero (View::has_zero_tokens).
+// These tokens are rows of the block, or terms of its sums. They would add +0 to every sum.
 #pragma once
 #include "kernels/cpu/product/gemm_panel.h"
 #include "kernels/cpu/product/gemm_tile.h"
@@ -30,11 +29,11 @@ class NonzeroPart {
   void find(int64_t i0, int64_t rows, int64_t k0, int64_t depth) {
     i0_ = i0, k0_ = k0, all_rows_ = rows, all_terms_ = depth;
     row_count_ = term_count_ = 0;
-    const bool by_rows = a_.has_zero_tokens && a_.column_stride == 1;
     for (int64_t r = 0; r < rows; ++r)
-      if (!by_rows || !are_zero(element(a_, i0 + r, k0), a_.dtype, depth)) rows_[row_count_++] = (int16_t)r;
+      if (!tokens_are_rows() || !are_zero(element(a_, i0 + r, k0), a_.dtype, depth))
+        rows_[row_count_++] = (int16_t)r;
     for (int64_t t = 0; t < depth; ++t)
-      if (by_rows || !is_zero_term(t)) terms_[term_count_++] = (int16_t)t;
+      if (tokens_are_rows() || !is_zero_term(t)) terms_[term_count_++] = (int16_t)t;
   }
   // Whether leaving out the others saves time.
   bool is_small() const {
@@ -73,6 +72,8 @@ class NonzeroPart {
   }
 
  private:
+  // Otherwise they are terms.
+  bool tokens_are_rows() const { return a_.has_zero_tokens && a_.column_stride == 1; }
   bool is_zero_term(int64_t t) const {
     return (a_.has_zero_tokens && are_zero(element(a_, i0_, k0_ + t), a_.dtype, all_rows_)) ||
            (b_.has_zero_tokens && are_zero(element(b_, k0_ + t, 0), b_.dtype, n_));
@@ -80,7 +81,7 @@ class NonzeroPart {
 
   template <DType dtype>
   void pack_rows(int64_t first, int64_t lanes, float* to) const {
-    if (a_.column_stride == 1) {  // All terms.
+    if (tokens_are_rows()) {
       int64_t lane_at[places<tile_rows>];
       for (int64_t lane = 0; lane < places<tile_rows>; ++lane)
         lane_at[lane] = rows_[first + min(lane, lanes - 1)] * a_.row_stride;
@@ -116,7 +117,7 @@ class NonzeroPart {
       else add_zero(tile, tile_rows * tile_columns, zero_start);
     }
   }
-  // What sums of zeros add to c: only a -0 changes.
+  // Adds the terms that were left out. This changes only a -0.
   static void add_zero(float* c, int64_t count, bool zero_start) {
     for (int64_t i = 0; i < count; ++i) c[i] = (zero_start ? 0.0f : c[i]) + 0.0f;
   }

@@ -67,7 +67,7 @@ void linear_input_gradient(const Launch& launch, const LinearArgs& args) {
     for (int i = 0; i < args.parts; ++i) {
       const LinearPart& p = args.part[i];
       const View dy = {(const char*)args.y.data + (row * y_stride + column) * y_bytes, y_stride, 1,
-                       args.y.dtype, has_zero_tokens(args.y.dtype)};
+                       args.y.dtype, leaves_out_zeros(args.y.dtype)};
       const int64_t w_at = args.transposed ? input * p.features : input;
       const View w = {(const char*)p.weight + w_at * w_bytes, args.transposed ? 1 : inputs,
                       args.transposed ? p.features : 1, args.weight_dtype};

@@ -37,8 +37,8 @@ void linear_weight_gradient(const Launch& launch, const LinearArgs& args) {
       const auto add_rows = [&](int64_t row, int64_t rows, float* to, int64_t stride, bool accumulate) {
         const char* const dy = (const char*)args.y.data + (row * y_stride + dy_at + feature) * y_bytes;
         const char* const x = (const char*)args.x.data + (row * inputs + input) * x_bytes;
-        const View features_first = {dy, 1, y_stride, args.y.dtype, has_zero_tokens(args.y.dtype)},
-                   rows_dy = {dy, y_stride, 1, args.y.dtype, has_zero_tokens(args.y.dtype)};
+        const View features_first = {dy, 1, y_stride, args.y.dtype, leaves_out_zeros(args.y.dtype)},
+                   rows_dy = {dy, y_stride, 1, args.y.dtype, leaves_out_zeros(args.y.dtype)};
         const View inputs_first = {x, 1, inputs, args.x.dtype}, rows_x = {x, inputs, 1, args.x.dtype};
         chain_product(tile_rows, columns, rows, args.transposed ? inputs_first : features_first,
                       args.transposed ? rows_dy : rows_x, to, stride, accumulate, workspace, nullptr,

@@ -40,7 +40,7 @@ class NewHeadTest(CommandTest):
                 message = self.train_on(data, "no", model=self.path(model), expect=FAILED).stderr
                 self.assertIn(says + " draws a new head for the labels of the data", message)
                 self.assertFalse(os.path.exists(self.path("no")))
-                # What the message advises.
+                # The advice works.
                 output = self.train_on(data, "new-" + model, "--new-head", model=self.path(model)).stdout
                 self.assertRegex(output, r"and a new head for [23] labels")
         self.assertEqual(self.names("new-spam"), ["cargo", "crew", "wind"])
@@ -88,7 +88,7 @@ class NewHeadTest(CommandTest):
                         ],
                     )
                     self.assertTrue(message)
-                    # What the message advises.
+                    # The advice works.
                     out = f"{own}-{task}"
                     self.train_on(path, out, "--task", task, "--new-head", model=self.path(own))
         # A config without a problem_type leaves the task of its labels open.

@@ -638,7 +638,8 @@ void require_content(const DataSource& data) {
   std::string first;
   for (size_t i = 0; i < data.files().size(); ++i) {
     const DataFile& file = data.files()[i];
-    const std::string held = file.is_regular ? beginning_of(file.path) : std::string(data.content(i));
+    const std::string begin = file.is_regular ? beginning_of(file.path) : std::string();
+    const std::string_view held = file.is_regular ? begin : data.content(i);
     const std::string why = held.size() < begin_bytes ? emptiness_of(held, file) : std::string();
     if (why.empty()) return;
     if (first.empty()) first = fmt::format("{}: there is no data: {}", file.path, why);

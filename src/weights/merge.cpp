@@ -13,7 +13,6 @@
 #include "planner/base/check_in.h"
 #include "src/base/numbers.h"
 #include "src/files/file.h"
-#include "src/models/file_names.h"
 #include "src/weights/safetensors.h"
 
 namespace stw {
@@ -103,7 +102,7 @@ std::vector<std::pair<int, std::string>> named_parameters(const Model& model) {
   std::vector<std::pair<int, std::string>> named;
   for (int t : model.parameters())
     if (const Tensor& p = model.graph().at(t); p.adapter_of < 0)
-      for (const std::string& name : names_in_exports(model.config(), p.name)) named.emplace_back(t, name);
+      for (const std::string& name : model.names_in_folder(p.name)) named.emplace_back(t, name);
   return named;
 }
 

@@ -142,10 +142,9 @@ int64_t Graph::size_of(Dimension dimension) const {
   return 0;
 }
 
-const Op& Graph::op(int index) const {
-  size_t i = static_cast<size_t>(index);
-  for (const std::vector<Op>* list : {&ops, &gradient_ops, &update_ops, &evaluate_ops, &generate_ops,
-                                      &transfer_ops, &table_ops, &table_gradient_ops}) {
+const Op& Graph::other_op(size_t i) const {
+  for (const std::vector<Op>* list :
+       {&update_ops, &evaluate_ops, &generate_ops, &transfer_ops, &table_ops, &table_gradient_ops}) {
     if (i < list->size()) return (*list)[i];
     i -= list->size();
   }

@@ -168,7 +168,12 @@ struct Graph {
   int first_square_sum() const;
   // The ops of all lists have one numbering: forward, gradient, update, evaluate, generate, transfer, tables,
   // gradients of tables, tables of evaluations.
-  const Op& op(int index) const;
+  const Op& op(int index) const {
+    auto i = static_cast<size_t>(index);
+    if (i < ops.size()) return ops[i];
+    i -= ops.size();
+    return i < gradient_ops.size() ? gradient_ops[i] : other_op(i - gradient_ops.size());
+  }
   int first_update_op() const { return static_cast<int>(ops.size() + gradient_ops.size()); }
   int first_evaluate_op() const { return first_update_op() + static_cast<int>(update_ops.size()); }
   int first_generate_op() const { return first_evaluate_op() + static_cast<int>(evaluate_ops.size()); }
@@ -210,6 +215,7 @@ struct Graph {
   }
 
  private:
+  const Op& other_op(size_t index) const;  // counted from the first op of the update
   template <class Is>
   std::vector<int> inputs_where(const Is& is) const {
     std::vector<int> list;

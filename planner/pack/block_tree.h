@@ -26,27 +26,30 @@ class BlockTree {
   int highest(const Window& window, int below = -1) const;
   void remove(int block);
 
-  bool contains(int block) const { return rank_[block] > 0; }
-  bool is_higher(int a, int b) const { return rank_[a] > rank_[b]; }
+  bool contains(int block) const { return rank_[place_[block]] > 0; }
+  bool is_higher(int a, int b) const { return rank_[place_[a]] > rank_[place_[b]]; }
 
  private:
+  // Blocks are stored in the order of the tree, so that those of a node are neighbours. A place is an index
+  // in that order.
   struct Node {
     Window box;      // the smallest that contains its blocks
-    int begin, end;  // in tree_order_
+    int begin, end;  // places
     int parent, low, high;
   };
 
-  int build(int begin, int end, int parent);
+  int build(const std::vector<Block>& blocks, int begin, int end, int parent);
   int highest_below(const Node& node) const;
   void search(int node, const Window& window, int below, int& best) const;
 
-  const std::vector<Block>& blocks_;
-  std::vector<Node> nodes_;      // parents come before their children
-  std::vector<int> tree_order_;  // blocks, so that those of a node are neighbours
-  std::vector<int> leaf_;        // of each block
-  std::vector<int> rank_;        // of each block, from 1; 0: removed
-  std::vector<int> of_rank_;     // the block
-  std::vector<int> best_;        // the highest rank in each node
+  std::vector<Node> nodes_;    // parents come before their children
+  std::vector<int> index_;     // place -> block
+  std::vector<int> place_;     // block -> place
+  std::vector<Block> blocks_;  // by place
+  std::vector<int> leaf_;      // by place: its node
+  std::vector<int> rank_;      // by place, from 1; 0: removed
+  std::vector<int> of_rank_;   // rank -> place
+  std::vector<int> best_;      // the highest rank in each node
 };
 
 }  // namespace stw

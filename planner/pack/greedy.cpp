@@ -17,6 +17,8 @@ constexpr size_t blocks_for_all_orders = 4096;
 // The only order of so many blocks is given up if it takes more steps (occupancy.h) for a block than this: a
 // pass of skyline.h is then faster and packs lower.
 constexpr uint64_t most_steps_of_a_block = 4096;
+// pack_by_begin passes or moves at most so many free ranges for a block, on average.
+constexpr size_t most_ranges_of_a_block = 64;
 constexpr size_t blocks_for_a_list = 1024;
 constexpr int repacking_rounds = 32;
 constexpr int fullest_rounds = 6;
@@ -132,6 +134,62 @@ void pack_fullest_first(const Sections& sections, uint64_t enough, GreedyPacking
 }
 
 }  // namespace
+
+GreedyPacking pack_by_begin(const Sections& sections) {
+  struct Range {
+    uint64_t begin, end;
+  };
+  GreedyPacking packing;
+  packing.offsets.assign(sections.blocks.size(), 0);
+  std::vector<int> begins(sections.blocks.size());
+  std::iota(begins.begin(), begins.end(), 0);
+  std::vector<int> ends = begins;
+  std::stable_sort(begins.begin(), begins.end(), [&](int a, int b) {
+    const Block &x = sections.blocks[a], &y = sections.blocks[b];
+    return x.first != y.first ? x.first < y.first : x.end - x.first > y.end - y.first;
+  });
+  std::stable_sort(ends.begin(), ends.end(),
+                   [&](int a, int b) { return sections.blocks[a].end < sections.blocks[b].end; });
+  std::vector<Range> free{{0, UINT64_MAX}};  // sorted; neither overlapping nor adjacent
+  const auto release = [&](Range range) {
+    const auto after =
+        std::partition_point(free.begin(), free.end(), [&](const Range& r) { return r.begin < range.begin; });
+    const bool joins_before = after != free.begin() && (after - 1)->end == range.begin;
+    const bool joins_after = after != free.end() && after->begin == range.end;
+    if (joins_before && joins_after) {
+      (after - 1)->end = after->end;
+      free.erase(after);
+    } else if (joins_before) {
+      (after - 1)->end = range.end;
+    } else if (joins_after) {
+      after->begin = range.begin;
+    } else {
+      free.insert(after, range);
+    }
+  };
+  packing.height = 0;
+  size_t released = 0, ranges = 0;
+  for (size_t n = 0; n < begins.size(); ++n) {
+    if (n % blocks_between_check_ins == 0) check_in();
+    const Block& block = sections.blocks[begins[n]];
+    for (; sections.blocks[ends[released]].end <= block.first; ++released) {
+      const uint64_t offset = packing.offsets[ends[released]];
+      release({offset, offset + sections.blocks[ends[released]].size});
+    }
+    const auto room =
+        std::find_if(free.begin(), free.end(), [&](const Range& r) { return r.end - r.begin >= block.size; });
+    ranges += free.size();
+    if (room == free.end() || ranges > most_ranges_of_a_block * begins.size()) {
+      packing.height = UINT64_MAX;
+      return packing;
+    }
+    packing.offsets[begins[n]] = room->begin;
+    packing.height = std::max(packing.height, size_add(room->begin, block.size));
+    room->begin += block.size;
+    if (room->begin == room->end) free.erase(room);
+  }
+  return packing;
+}
 
 GreedyPacking pack_greedily(const Sections& sections, uint64_t enough) {
   GreedyPacking best, trial;

@@ -189,6 +189,11 @@ PackStatus status_of(const Packing& packing, uint64_t capacity) {
   return PackStatus::unknown;
 }
 
+uint64_t height_by_begin(const std::vector<Interval>& intervals) {
+  const Sections sections = sections_of(intervals);
+  return sections.blocks.empty() ? 0 : pack_by_begin(sections).height;
+}
+
 Packing pack(const std::vector<Interval>& intervals, const PackOptions& options) {
   const Sections sections = sections_of(intervals);
   Packing packing;
@@ -198,7 +203,9 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
   GreedyPacking greedy;
   greedy.height = 0;
   const uint64_t enough_of_greedy = options.capacity == 0 ? std::max(goal, options.enough) : goal;
-  if (!sections.blocks.empty()) greedy = pack_greedily(sections, enough_of_greedy);
+  GreedyPacking by_begin;
+  if (!sections.blocks.empty()) greedy = by_begin = pack_by_begin(sections);
+  if (greedy.height > enough_of_greedy) greedy = pack_greedily(sections, enough_of_greedy);
   if (greedy.height == UINT64_MAX) Rounds(sections, packing.bound).run(enough_of_greedy, 1, greedy);
   packing.height = greedy.height;
 
@@ -240,6 +247,10 @@ Packing pack(const std::vector<Interval>& intervals, const PackOptions& options)
     }
   }
 
+  if (by_begin.height < packing.height) {
+    packing.height = by_begin.height;
+    greedy = std::move(by_begin);
+  }
   for (size_t i = 0; i < sections.blocks.size(); ++i) packing.offsets[sections.source[i]] = greedy.offsets[i];
   packing.status = status_of(packing, options.capacity);
   return packing;

@@ -45,4 +45,7 @@ struct Packing {
 
 Packing pack(const std::vector<Interval>& intervals, const PackOptions& options);
 
+// An upper bound of the height of pack() without a capacity, whatever its other options. Much quicker.
+uint64_t height_by_begin(const std::vector<Interval>& intervals);
+
 }  // namespace stw

@@ -85,7 +85,7 @@ Program ArenaSizes::build(FixedProgram program) const {
 ArenaSizes::Part ArenaSizes::fixed(FixedProgram program) {
   return {&known_->fixed(program, arena_->offload).height,
           is_of_training(program) ? arena_->gradients_end : arena_->gradients_begin,
-          [this, program] { return build(program); }};
+          [this, program] { return build(program); }, std::nullopt, false};
 }
 
 std::vector<ArenaSizes::Part> ArenaSizes::parts(const Decisions& decisions) {
@@ -95,22 +95,23 @@ std::vector<ArenaSizes::Part> ArenaSizes::parts(const Decisions& decisions) {
   std::array<ProgramHeight, changing>& heights = heights_.try_emplace(std::move(key)).first->second;
   std::vector<Part> list;
   auto add_micro = [&](size_t index, int64_t samples, bool accumulate) {
-    list.push_back({&heights[index], arena_->gradients_end, [this, &decisions, samples, accumulate] {
-                      return build_micro(graph_, *arena_, decisions, samples, threads_, accumulate);
-                    }});
+    const auto build = [this, &decisions, samples, accumulate] {
+      return build_micro(graph_, *arena_, decisions, samples, threads_, accumulate);
+    };
+    list.push_back({&heights[index], arena_->gradients_end, build, std::nullopt, true});
   };
   add_micro(0, decisions.micro_batch, false);
   // Without offloaded gradients, all later micro-steps have the layout of the first.
   if (!graph_.fuses_updates() && decisions.offload[Offloaded::gradients] > 0)
     add_micro(1, decisions.micro_batch, true);
   if (const int64_t rest = global_batch_ % decisions.micro_batch; rest > 0) add_micro(2, rest, true);
-  list.push_back({&heights[3], arena_->gradients_begin,
-                  [this, &decisions] { return build_evaluate(graph_, *arena_, decisions, threads_); }});
+  const auto evaluate = [this, &decisions] { return build_evaluate(graph_, *arena_, decisions, threads_); };
+  list.push_back({&heights[3], arena_->gradients_begin, evaluate, std::nullopt, false});
   for (const FixedProgram program : all_fixed) list.push_back(fixed(program));
   return list;
 }
 
-ProgramHeight* ArenaSizes::look_up(const Part& part, const Program& program) {
+ProgramHeight* ArenaSizes::look_up(Part& part, const Program& program) {
   if (program.instructions.empty()) {
     *part.height = {0, 0};
     return nullptr;
@@ -122,12 +123,38 @@ ProgramHeight* ArenaSizes::look_up(const Part& part, const Program& program) {
   return &known;
 }
 
-bool ArenaSizes::within(const Part& part, uint64_t bytes) {
+Program ArenaSizes::look_up_fixed(KnownHeights::Fixed& known, Part& part) {
+  Program program = part.build();
+  if (ProgramHeight* const height = look_up(part, program)) {
+    // Often this is low enough, so that the program need not be built and laid out again.
+    const uint64_t most = most_end(program, arena_->alignment) - part.base;
+    *part.height = *height = {height->least, std::min(height->most, most)};
+  }
+  known.has_live_bytes = true;
+  return program;
+}
+
+bool ArenaSizes::begin_with_fullest(std::vector<Part>& parts, uint64_t bytes) {
+  const auto is_too_high = [&](const Part& part) { return part.exceeds(bytes); };
+  if (std::any_of(parts.begin(), parts.end(), is_too_high)) return false;
+  for (Part& part : parts) {
+    if (!part.is_micro_step || part.height->least > 0) continue;
+    look_up(part, part.program.emplace(part.build()));
+    if (part.exceeds(bytes)) return false;
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return a.is_micro_step && (!b.is_micro_step || a.height->least > b.height->least);
+  });
+  return true;
+}
+
+bool ArenaSizes::within(Part& part, uint64_t bytes) {
   const uint64_t room = bytes - std::min(bytes, part.base);
   if (part.height->most <= room) return true;
   if (part.height->least > room) return false;
   check_in();
-  Program program = part.build();
+  Program program = part.program ? std::move(*part.program) : part.build();
+  part.program.reset();
   ProgramHeight* const known = look_up(part, program);
   if (known == nullptr || known->most <= room) return true;
   if (known->least > room) return false;
@@ -141,13 +168,16 @@ bool ArenaSizes::within(const Part& part, uint64_t bytes) {
 
 bool ArenaSizes::within(const Decisions& decisions, uint64_t bytes) {
   if (arena_->gradients_end > bytes) return false;
-  const std::vector<Part> list = parts(decisions);
-  return std::all_of(list.begin(), list.end(), [&](const Part& part) { return within(part, bytes); });
+  std::vector<Part> list = parts(decisions);
+  return begin_with_fullest(list, bytes) &&
+         std::all_of(list.begin(), list.end(), [&](Part& part) { return within(part, bytes); });
 }
 
 uint64_t ArenaSizes::of(const Decisions& decisions) {
   uint64_t bytes = arena_->gradients_end;
-  for (const Part& part : parts(decisions)) {
+  std::vector<Part> list = parts(decisions);
+  begin_with_fullest(list, UINT64_MAX);
+  for (Part& part : list) {
     if (within(part, bytes)) continue;
     // This program exceeds the limit. It was laid out as low as possible, unless its live bytes alone already
     // exceeded the limit.
@@ -161,9 +191,8 @@ uint64_t ArenaSizes::fixed_live_bytes() {
   uint64_t most = 0;
   for (const FixedProgram program : all_fixed) {
     KnownHeights::Fixed& known = known_->fixed(program, arena_->offload);
-    const Part part = fixed(program);
-    if (!known.has_live_bytes) look_up(part, part.build());
-    known.has_live_bytes = true;
+    Part part = fixed(program);
+    if (!known.has_live_bytes) look_up_fixed(known, part);
     if (known.height.most > 0) most = std::max(most, size_add(part.base, known.height.least));
   }
   return most;
@@ -175,10 +204,8 @@ uint64_t ArenaSizes::fixed_picoseconds(const std::function<uint64_t(const Progra
        {FixedProgram::update, FixedProgram::tables, FixedProgram::table_gradients}) {
     KnownHeights::Fixed& known = known_->fixed(program, arena_->offload);
     if (!known.picoseconds) {
-      const Part part = fixed(program);
-      const Program built = part.build();
-      look_up(part, built);
-      known.has_live_bytes = true;
+      Part part = fixed(program);
+      const Program built = look_up_fixed(known, part);
       known.picoseconds = price(built, program == FixedProgram::update);
     }
     sum = size_add(sum, *known.picoseconds);

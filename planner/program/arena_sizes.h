@@ -74,14 +74,23 @@ class ArenaSizes {
     ProgramHeight* height;
     uint64_t base;  // where the program's memory begins
     std::function<Program()> build;
+    std::optional<Program> program;  // built, but not laid out
+    bool is_micro_step = false;
+    bool exceeds(uint64_t bytes) const { return size_add(base, height->least) > bytes; }
   };
-  // All programs of a plan. The ones that probably end highest come first.
+  // All programs of a plan: first the micro-steps, then the others.
   std::vector<Part> parts(const Decisions& decisions);
-  bool within(const Part& part, uint64_t bytes);
+  // Counts the live bytes of the micro-steps, which needs no layout, and sorts them: most bytes first. If the
+  // first part is too high, the others need no layout, and if not, it leaves them the most room. False as
+  // soon as a part has more than `bytes`.
+  bool begin_with_fullest(std::vector<Part>& parts, uint64_t bytes);
+  bool within(Part& part, uint64_t bytes);
   // Sets part.height to what is known about its program. Returns it, or null if the program has no
   // instructions.
-  ProgramHeight* look_up(const Part& part, const Program& program);
+  ProgramHeight* look_up(Part& part, const Program& program);
   Part fixed(FixedProgram program);
+  // Builds a fixed program, and finds bounds of its height.
+  Program look_up_fixed(KnownHeights::Fixed& known, Part& part);
   Program build(FixedProgram program) const;
 
   const Graph& graph_;

@@ -20,29 +20,51 @@ Placement place(const std::vector<Interval>& intervals, uint64_t enough) {
   return {std::move(packing.offsets), packing.height, packing.bound};
 }
 
-void lay_out(Program& program, uint64_t alignment, uint64_t enough) {
-  // Caches come first, below everything else, and in the same order in every program that shares them.
-  uint64_t base = program.base;
+namespace {
+
+// The buffers of a program that are packed.
+struct Packed {
+  uint64_t base;  // where they begin: above the caches
+  std::vector<Interval> intervals;
+  std::vector<size_t> index;  // of each one's buffer
+};
+
+Packed packed_buffers(const Program& program, uint64_t alignment) {
+  Packed packed{program.base, {}, {}};
   std::vector<bool> is_cache(program.buffers.size());
   for (int c : program.caches) {
-    Buffer& b = program.buffers[c];
-    b.offset = base;
-    base = size_add(base, round_up(b.bytes, alignment));
+    packed.base = size_add(packed.base, round_up(program.buffers[c].bytes, alignment));
     is_cache[c] = true;
   }
-  std::vector<Interval> intervals;
-  std::vector<size_t> index;
-  intervals.reserve(program.buffers.size());
+  packed.intervals.reserve(program.buffers.size());
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     if (is_cache[i]) continue;
     const Buffer& b = program.buffers[i];
-    intervals.push_back({b.first, b.last + 1, round_up(b.bytes, alignment)});
-    index.push_back(i);
+    packed.intervals.push_back({b.first, b.last + 1, round_up(b.bytes, alignment)});
+    packed.index.push_back(i);
   }
-  const Placement placement = place(intervals, enough > base ? enough - base : 0);
-  for (size_t i = 0; i < index.size(); ++i)
-    program.buffers[index[i]].offset = size_add(base, placement.offsets[i]);
+  return packed;
+}
+
+}  // namespace
+
+void lay_out(Program& program, uint64_t alignment, uint64_t enough) {
+  // Caches come first, below everything else, and in the same order in every program that shares them.
+  uint64_t base = program.base;
+  for (int c : program.caches) {
+    program.buffers[c].offset = base;
+    base = size_add(base, round_up(program.buffers[c].bytes, alignment));
+  }
+  const Packed packed = packed_buffers(program, alignment);
+  const Placement placement = place(packed.intervals, enough > base ? enough - base : 0);
+  for (size_t i = 0; i < packed.index.size(); ++i)
+    program.buffers[packed.index[i]].offset = size_add(base, placement.offsets[i]);
   program.end = size_add(base, placement.height);
+}
+
+uint64_t most_end(const Program& program, uint64_t alignment) {
+  const Packed packed = packed_buffers(program, alignment);
+  return size_add(packed.base, height_by_begin(packed.intervals));
 }
 
 }  // namespace stw

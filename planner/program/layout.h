@@ -24,4 +24,7 @@ Placement place(const std::vector<Interval>& intervals, uint64_t enough = 0);
 // arena.
 void lay_out(Program& program, uint64_t alignment, uint64_t enough = 0);
 
+// An upper bound of the end that lay_out() sets, whatever `enough`. Much quicker.
+uint64_t most_end(const Program& program, uint64_t alignment);
+
 }  // namespace stw

@@ -334,8 +334,8 @@ bool OffloadSearch::improve_smallest() {
   }
   if (!improvement_) {
     const uint64_t low = smallest_->live_bytes;
-    if (within(smallest_->decisions, offload_.any() ? low + low / smallest_gap : low)) return false;
     const uint64_t high = arena(smallest_->decisions) - 1;
+    if (high < (offload_.any() ? low + low / smallest_gap : low)) return false;
     improvement_ = {low, high - low, low, high};
   }
   Improvement& i = *improvement_;

@@ -183,11 +183,12 @@ StatesChoice::Answer StatesChoice::fastest(uint64_t arena_bytes) {
   const std::optional<Candidate>& found = answer.candidate;
   const bool is_unlimited = found && found->picoseconds <= wide_.unlimited();
   if (is_unlimited && found->picoseconds / 10 * 9 <= narrow_->unlimited()) return answer;
-  const bool may_win = !found || narrow_->may_beat(found->picoseconds / 10 * 9, arena_bytes);
-  std::optional<Candidate> other = may_win ? narrow_->fastest(arena_bytes) : std::nullopt;
+  const uint64_t to_beat = found ? found->picoseconds / 10 * 9 : UINT64_MAX;
+  const bool may_win = !found || narrow_->may_beat(to_beat, arena_bytes);
+  std::optional<Candidate> other = may_win ? narrow_->fastest(arena_bytes, to_beat) : std::nullopt;
   if (!found && !other) answer.reason = "neither 32-bit nor 8-bit states fit";
   else if (!found) answer = {narrow_.get(), std::move(other), "32-bit states do not fit"};
-  else if (other && found->picoseconds / 10 * 9 > other->picoseconds)
+  else if (other)
     answer = {narrow_.get(), std::move(other), "32-bit states cost more than 10 % of the speed here"};
   else answer.reason = "32-bit states cost less than 10 % of the speed here";
   return answer;

@@ -95,8 +95,9 @@ SearchSpace::SearchSpace(const GraphSource& source, const Numerics& numerics, co
   if (request.recompute != Recompute::choose || !graph_.has_adapters() || is_empty()) return;
   Request full_recompute = request;
   full_recompute.recompute = Recompute::full;
-  full_recompute_ = std::make_unique<SearchSpace>(source, numerics, full_recompute, device, effort,
-                                                  like != nullptr ? like->full_recompute_.get() : nullptr);
+  full_recompute_ = std::make_unique<SearchSpace>(
+      source, numerics, full_recompute, device, effort,
+      like != nullptr && like->full_recompute_ ? like->full_recompute_.get() : this);
 }
 
 void SearchSpace::limit_host_bytes(uint64_t bytes) {
@@ -280,7 +281,7 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
   while (!open.empty()) {
     const auto [least, c, from] = *open.begin();
     open.erase(open.begin());
-    if (least == UINT64_MAX || (best && least > best->picoseconds)) break;
+    if (least >= to_beat || (best && least > best->picoseconds)) break;
     if (best && least == best->picoseconds && c > best_choice) continue;
     if (from == BoundFrom::sums) {
       const OffloadFigures& f = choices_[c].figures;
@@ -291,19 +292,19 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
     if (from != BoundFrom::own_search) continue;
     // Among equally fast answers, the one of the first offload choice wins.
     std::optional<Candidate> found =
-        search_of(c).fastest(arena_bytes, best ? best->picoseconds + (c < best_choice) : UINT64_MAX);
+        search_of(c).fastest(arena_bytes, best ? best->picoseconds + (c < best_choice) : to_beat);
     if (!found) continue;
     best = std::move(found);
     best_choice = c;
   }
   // Live bytes are counted as if every micro-step fetched gradients, but the first micro-step does not. If a
   // step has only one micro-step, the smallest plan may need fewer bytes than counted, and may be faster than
-  // the plans of the searches.
-  if (!best || (smallest_may_beat(best->picoseconds, arena_bytes) &&
-                smallest_without_full_recompute().picoseconds < best->picoseconds))
+  // the plans of the searches. It may also be a Pareto point that no search has tried.
+  const uint64_t known = best ? best->picoseconds : to_beat;
+  if ((smallest_may_beat(known, arena_bytes) || (!best && !smallest_is_searched(arena_bytes))) &&
+      smallest_without_full_recompute().picoseconds < known)
     best = smallest_without_full_recompute();
-  if (best->picoseconds >= to_beat) return std::nullopt;
-  best->bound_picoseconds = 0;
+  if (best) best->bound_picoseconds = 0;
   return best;
 }
 
@@ -447,6 +448,11 @@ uint64_t SearchSpace::arena_with_fewest_live_bytes() {
   OffloadSearch& search = search_of(smallest_choice());
   const uint64_t own = search.arena(search.with_fewest_live_bytes().decisions);
   return full_recompute_ ? std::min(own, full_recompute_->arena_with_fewest_live_bytes()) : own;
+}
+
+bool SearchSpace::smallest_is_searched(uint64_t arena_bytes) {
+  OffloadSearch& search = search_of(smallest_choice());
+  return search.within(search.with_fewest_live_bytes().decisions, arena_bytes);
 }
 
 bool SearchSpace::smallest_may_beat(uint64_t picoseconds, uint64_t arena_bytes) {

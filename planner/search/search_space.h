@@ -113,6 +113,9 @@ class SearchSpace {
   const Candidate& smallest_without_full_recompute();
   bool smallest_fits_without_full_recompute(uint64_t arena_bytes);
   bool may_beat_without_full_recompute(uint64_t picoseconds, uint64_t arena_bytes);
+  // Whether the search of smallest_choice() has a plan within the bytes without the Pareto points that only
+  // smallest_without_full_recompute() tries.
+  bool smallest_is_searched(uint64_t arena_bytes);
   // Whether smallest_without_full_recompute(), which fits, may take less than so many picoseconds.
   bool smallest_may_beat(uint64_t picoseconds, uint64_t arena_bytes);
   // The choice whose plan with the fewest live bytes has the smallest arena.

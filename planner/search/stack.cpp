@@ -14,17 +14,22 @@ using Wide = __int128;
 // The variants of the last run as (bound, variant), smallest bound first. Each has a bound of its own,
 // because it decides how many bytes all other segments together may keep. The bound is the linear relaxation,
 // a fractional knapsack: all other segments begin with the variant that keeps the fewest bytes, and the
-// remaining bytes go where a byte saves the most time. UINT64_MAX if not even the fewest bytes fit.
+// remaining bytes go where a byte saves the most time. The last segment of each run limits the bytes that its
+// run and all runs before it keep. These limits are nested, so taking the best step first is optimal.
+// UINT64_MAX if not even the fewest bytes fit.
 std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>& runs, int64_t limit) {
   // From a variant on the hull to the next faster one: the bytes and the time of one segment. `count`
   // segments can take this step.
   struct Step {
     Wide bytes, gain;
     int64_t count;
+    size_t run;
   };
   std::vector<Step> steps;
   Wide kept = 0, time = 0;
-  for (size_t i = 0; i + 1 < runs.size(); ++i) {
+  const size_t others = runs.size() - 1;
+  std::vector<Wide> rooms;  // for each run: how many more bytes it and the runs before it may keep
+  for (size_t i = 0; i < others; ++i) {
     const SegmentRun& run = runs[i];
     for (size_t h = 0; h < run.hull.size(); ++h) {
       const Variant& v = run.variants[run.hull[h]];
@@ -35,31 +40,32 @@ std::vector<std::pair<uint64_t, size_t>> by_bound(const std::vector<SegmentRun>&
       }
       const Variant& slower = run.variants[run.hull[h - 1]];
       steps.push_back({static_cast<Wide>(v.kept - slower.kept),
-                       static_cast<Wide>(slower.picoseconds - v.picoseconds), run.count});
+                       static_cast<Wide>(slower.picoseconds - v.picoseconds), run.count, i});
     }
+    rooms.push_back(static_cast<Wide>(limit) - run.least_on_top - kept);
   }
   std::stable_sort(steps.begin(), steps.end(),
                    [](const Step& a, const Step& b) { return a.gain * b.bytes > b.gain * a.bytes; });
   const std::vector<Variant>& last = runs.back().variants;
   std::vector<std::pair<uint64_t, size_t>> order;
+  std::vector<Wide> left;
   for (size_t v = 0; v < last.size(); ++v) {
-    int64_t capacity = limit - (last[v].peak - last[v].kept), later = std::max<int64_t>(0, last[v].kept);
-    for (size_t i = runs.size() - 1; i-- > 0;) {
-      capacity = std::min(capacity, limit - runs[i].least_on_top + later);
-      later += runs[i].most_kept * runs[i].count;
-    }
-    Wide room = static_cast<Wide>(capacity) - last[v].kept - kept,
-         least = time + static_cast<Wide>(last[v].picoseconds);
-    const bool is_possible = room >= 0;
-    for (size_t s = 0; s < steps.size() && room > 0; ++s) {
+    left = rooms;
+    left.push_back(static_cast<Wide>(limit) - last[v].peak - kept);
+    Wide least = time + static_cast<Wide>(last[v].picoseconds);
+    const bool is_possible = *std::min_element(left.begin(), left.end()) >= 0;
+    Wide rounded = 0;  // steps whose gain was rounded down
+    for (size_t s = 0; is_possible && s < steps.size() && left.back() > 0; ++s) {
       const Step& step = steps[s];
-      const Wide whole = std::min<Wide>(step.count, room / step.bytes);
-      least -= step.gain * whole;
-      room -= step.bytes * whole;
-      if (whole == step.count) continue;
-      least -= step.gain * room / step.bytes;
-      break;
+      const auto from = left.begin() + static_cast<std::ptrdiff_t>(step.run);
+      const Wide bytes = std::min(*std::min_element(from, left.end()), step.bytes * step.count);
+      if (bytes == 0) continue;
+      least -= step.gain * bytes / step.bytes;
+      rounded += step.gain * bytes % step.bytes != 0;
+      std::for_each(from, left.end(), [&](Wide& room) { room -= bytes; });
     }
+    // Together the remainders are less than `rounded`, and no choice takes a fraction of a picosecond.
+    if (rounded > 1) least -= rounded - 1;
     order.push_back({is_possible ? static_cast<uint64_t>(std::min<Wide>(least, UINT64_MAX)) : UINT64_MAX, v});
   }
   std::sort(order.begin(), order.end());

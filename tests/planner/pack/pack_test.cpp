@@ -273,6 +273,21 @@ TEST(Pack, SearchClosesGapsOfGreedyOrders) {
   EXPECT_GT(worst, 0.33);
 }
 
+TEST(Pack, TheQuickHeightBoundsEveryPacking) {
+  std::mt19937_64 random(3);
+  int enough = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Intervals intervals = random_intervals(random, 1 + random() % 200, 60, 1 + random() % 30, 900);
+    const uint64_t quick = height_by_begin(intervals);
+    for (const uint64_t nodes : {0, 60, 2000}) EXPECT_LE(packed(intervals, 0, nodes).height, quick);
+    const Packing first = pack(intervals, {.capacity = 0, .node_limit = 2000, .enough = quick});
+    EXPECT_EQ(complaint(intervals, first, 0), "");
+    EXPECT_LE(first.height, quick);
+    enough += first.height == quick;
+  }
+  EXPECT_EQ(enough, 200) << "a packing that is low enough ends the search";
+}
+
 // Repacking tries orders that learn from the orders before them. It lowers the height even with too few
 // decisions for the search to succeed.
 TEST(Pack, RepackingLowersWhatTheOrdersMissed) {
@@ -286,7 +301,7 @@ TEST(Pack, RepackingLowersWhatTheOrdersMissed) {
     closed += again.height == 1000;
     EXPECT_LE(packed(intervals, again.height, 60).height, again.height) << seed;
   }
-  EXPECT_GT(missed, 200);
+  EXPECT_GT(missed, 150);
   EXPECT_GT(lowered, missed / 2);
   RecordProperty("closed", closed);
 }

@@ -102,6 +102,7 @@ TEST(Stack, EqualsAllChoicesInAllOrders) {
       const auto [choice, bound, labels] = choose(runs, limit);
       ASSERT_EQ(choice.has_value(), best != UINT64_MAX);
       EXPECT_EQ(bound, best);
+      EXPECT_LE(relaxed_picoseconds(runs, limit), best);
       if (best == UINT64_MAX) continue;
       EXPECT_FALSE(choose(runs, limit, best).choice);
       EXPECT_EQ(choose(runs, limit, best + 1).choice->picoseconds, best);
@@ -112,6 +113,21 @@ TEST(Stack, EqualsAllChoicesInAllOrders) {
       EXPECT_LE(p.peak, limit);
     }
   }
+}
+
+// The peak of an early segment limits what the segments up to it keep, whatever later ones may keep.
+TEST(Stack, TheRelaxationKnowsTheLimitOfEveryRun) {
+  SegmentRun early, late, head;
+  early.count = late.count = 10;
+  early.variants = {{0, 0, 100, 1000}, {1, 10, 110, 0}};
+  late.variants = {{0, 0, 1, 10}, {1, 100, 101, 0}};
+  head.variants = {{1, 0, 0, 5}};
+  std::vector<SegmentRun> runs{early, late, head};
+  for (SegmentRun& r : runs) normalise(r);
+  // Five of the early segments may keep 10 bytes. No late one may keep 100 bytes, but 0.99 of one might.
+  EXPECT_EQ(choose(runs, 150).choice->picoseconds, 5u * 1000 + 10 * 10 + 5);
+  EXPECT_EQ(relaxed_picoseconds(runs, 150), 5u * 1000 + 10 * 10 - 9 + 5);
+  EXPECT_EQ(relaxed_picoseconds(runs, 99), UINT64_MAX);
 }
 
 // If all bytes are multiples of a step, the bound equals the time of the fastest choice. Otherwise it is not

@@ -15,11 +15,16 @@
 //   dQ += scale·dS·Kr   dK += dSᵀ·(scale·Qr)   dKr = Σ dS·(scale·Q)   dQr = scale·Σ dS·K
 //
 // If their table is trained, a task is one head of all samples, which it takes in order.
+//
+// In attention to both sides, rows without an output gradient are left out at either end of a piece of
+// queries: they would add +0 to every sum. The last block of a text classifier has such a gradient for one
+// row of each text. Not in fp16: there an operand may be infinite, and 0 times infinity is not a number.
 #include "kernels/common/math.h"
 #include "kernels/common/score_rule.h"
 #include "kernels/cpu/attention/attention_gradient_layout.h"
 #include "kernels/cpu/kernels_isa.h"
 #include "kernels/cpu/philox8.h"
+#include "kernels/cpu/zeros.h"
 
 namespace stw::kernels::STW_ISA {
 namespace {
@@ -60,6 +65,22 @@ float dot_row(const Head& h, int64_t row, int64_t head_dim) {
     sum = fma(x, y, sum);
   }
   return fold(sum);
+}
+
+// Consecutive rows.
+struct RowSpan {
+  int64_t begin, end;
+};
+bool has_gradient(const Head& h, int64_t row) {
+  const HeadRows& d = h.douts;
+  return !are_zero((const char*)d.data + (d.at + row * d.stride) * element_bytes(d.dtype), d.dtype,
+                   h.args->head_dim);
+}
+// Without the rows at either end that have no gradient.
+RowSpan rows_with_gradient(const Head& h, RowSpan rows) {
+  while (rows.begin < rows.end && !has_gradient(h, rows.begin)) ++rows.begin;
+  while (rows.begin < rows.end && !has_gradient(h, rows.end - 1)) --rows.end;
+  return rows;
 }
 
 // Scores become P∘F in w.probabilities, dout·Vᵀ becomes dS in w.dscores. Lanes that a query does not see
@@ -218,7 +239,12 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
     h.lse = args.lse + (sample * args.query_heads + head) * rows;
     h.dropout_first = head * rows * rows;
     h.relative = relative_head(args, head);
-    for (int64_t r = 0; r < rows; ++r) w.dot[r] = dot_row(h, r, head_dim);
+    const bool leaves_out = !args.causal && args.dout.dtype != DType::f16;
+    for (int64_t r = 0; r < rows; ++r) {
+      w.dot[r] = dot_row(h, r, head_dim);
+      if (leaves_out && !has_gradient(h, r))
+        for (int64_t i = 0; i < stride; i += 16) store(w.dqueries + r * stride + i, zero());
+    }
     for (int64_t key = 0; key < rows; key += key_block) {
       const int64_t count = min(key_block, rows - key), offset = group == 1 ? 0 : key * stride;
       pack_rows(keys, key, count, head_dim, 1.0f, w.keys);
@@ -247,12 +273,15 @@ void differentiate_kv_head(const AttentionArgs& args, const GradientWorkspace& w
                                        : max(block, document_start(h.rule.positions, before)),
                    end;
            query < rows; query = end) {
-        const int64_t start = first_key(h.rule, query), begin = max(start, key);
-        if (begin >= key + count) break;
+        if (max(first_key(h.rule, query), key) >= key + count) break;
         end = document_end(h.rule, query, min(rows, query - query % query_block + query_block));
-        const int64_t keys_end = min(key + count, end_key(h.rule, end - 1));
+        const RowSpan piece = leaves_out ? rows_with_gradient(h, {query, end}) : RowSpan{query, end};
+        if (piece.begin == piece.end) continue;
+        const int64_t start = first_key(h.rule, piece.begin), begin = max(start, key),
+                      keys_end = min(key + count, end_key(h.rule, piece.end - 1));
         if (begin < keys_end)
-          differentiate({query, end - query, begin, keys_end - begin, false, begin == start}, false);
+          differentiate(
+              {piece.begin, piece.end - piece.begin, begin, keys_end - begin, false, begin == start}, false);
       }
       if (member + 1 < group) continue;
       for (int64_t k = 0; k < count; ++k) {

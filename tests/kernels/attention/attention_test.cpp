@@ -383,6 +383,43 @@ TEST(AttentionOfBothSides, AgreesOnRandomShapesAndDocuments) {
   }
 }
 
+// Rows without a gradient are left out, which must change no bit. Gradients so small that they vanish in
+// every sum serve as the reference, since no row is left out for them.
+TEST(AttentionOfBothSides, RowsWithoutAGradientChangeNoBit) {
+  const AttentionShape shapes[] = {
+      {2, 150, 2, 1, 24, false, 0.2f, DType::f32, position_ids_of({20, 130, 64, 1, 70, 15})},
+      {1, 200, 2, 2, 40, false, 0, DType::bf16},
+      within(17, {2, 200, 4, 2, 16, false, 0.1f, DType::f32}),
+      within(65, {1, 290, 2, 1, 16, false, 0, DType::bf16, position_ids_of({200, 90})})};
+  const auto is_first = [](const AttentionShape& s, int64_t row) {
+    return s.document_start(row / s.rows, row % s.rows) == row % s.rows;
+  };
+  for (const AttentionShape& s : shapes)
+    for (int pattern = 0; pattern < 3; ++pattern) {
+      AttentionInputs in = inputs(s, 700);
+      Buffer tiny = in.dout;
+      for (int64_t row = 0; row < s.samples * s.rows; ++row) {
+        const bool is_zero = pattern == 0   ? !is_first(s, row)
+                             : pattern == 1 ? row % 64 < 30 || row % 5 > 0
+                                            : row % s.rows < 100;
+        for (int64_t i = row * s.out_width(); is_zero && i < (row + 1) * s.out_width(); ++i) {
+          in.dout.set(i, i % 3 == 0 ? -0.0f : 0.0f);
+          tiny.set(i, 1e-30f);
+        }
+      }
+      for (const NamedTable& named : tables()) {
+        const Outcome left_out = compute(*named.table, s, in.qkv, in.dout, 2),
+                      whole = compute(*named.table, s, in.qkv, tiny, 2);
+        int64_t others = 0;
+        for (int64_t i = 0; i < in.qkv.count(); ++i) {
+          const float a = left_out.dqkv.get(i), b = whole.dqkv.get(i);
+          others += std::memcmp(&a, &b, sizeof a) != 0 && !(a == 0 && std::abs(b) < 1e-25f);
+        }
+        EXPECT_EQ(others, 0) << s << " pattern " << pattern << " " << named.name;
+      }
+    }
+}
+
 TEST(AttentionOfBothSides, OneDocumentOrALongWindowChangesNoBit) {
   for (DType dtype : all_dtypes) {
     if (!takes(dtype, 1)) continue;

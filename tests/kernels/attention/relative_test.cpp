@@ -71,5 +71,31 @@ TEST(RelativePositions, Documents) {
   check({2, 150, 1, 16, 200, 0, true, true, 0, DType::bf16, {150, 5, 5, 130, 10}}, 62);
 }
 
+// As in AttentionOfBothSides.RowsWithoutAGradientChangeNoBit.
+TEST(RelativePositions, RowsWithoutAGradientChangeNoBit) {
+  for (const auto& [keys, queries] : {std::pair{true, true}, {true, false}, {false, true}}) {
+    const Shape s{2, 150, 2, 18, 24, 16, keys, queries, 0.1f, DType::f32, {1, 63, 65, 21, 64, 86}};
+    const AttentionShape rule = s.attention();
+    Inputs in = inputs_of(s, 71), tiny = inputs_of(s, 71);
+    for (int64_t row = 0; row < s.samples * s.rows; ++row)
+      for (int64_t i = row * s.out_width(); rule.position_ids[row] > 0 && i < (row + 1) * s.out_width();
+           ++i) {
+        in.dout.set(i, i % 3 == 0 ? -0.0f : 0.0f);
+        tiny.dout.set(i, 1e-30f);
+      }
+    for (const NamedTable& named : tables()) {
+      const Got left_out = compute(*named.table, s, in, 2, s.samples),
+                whole = compute(*named.table, s, tiny, 2, s.samples);
+      int64_t others = 0;
+      const auto compare = [&](float a, float b) {
+        others += std::memcmp(&a, &b, sizeof a) != 0 && !(a == 0 && std::abs(b) < 1e-25f);
+      };
+      for (int64_t i = 0; i < in.qkv.count(); ++i) compare(left_out.dqkv.get(i), whole.dqkv.get(i));
+      for (size_t i = 0; i < whole.dtable.size(); ++i) compare(left_out.dtable[i], whole.dtable[i]);
+      EXPECT_EQ(others, 0) << s << " " << named.name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stw::kernels::test::relative_test

@@ -108,8 +108,11 @@ Status check_group(const ParameterGroup& g, const Numerics& numerics) {
 
 std::vector<ParameterUse> parameter_uses(const Graph& graph) {
   std::vector<ParameterUse> uses(graph.tensors.size());
+  bool is_after_pooler = false;  // in the final segment: a norm before the pooler's matrix is no part of it
   const auto add = [&](const Op& op, bool is_of_table) {
     const Segment& s = graph.segments[op.segment];
+    const bool is_product = op.kind == OpKind::linear || op.kind == OpKind::adapter;
+    is_after_pooler |= s.kind == SegmentKind::final && is_product;
     for (size_t k = 0; k < op.inputs.size(); ++k) {
       if (op.inputs[k] < 0 || graph.at(op.inputs[k]).role != Role::parameter) continue;
       ParameterUse& u = uses[graph.resolve(op.inputs[k])];
@@ -122,8 +125,7 @@ std::vector<ParameterUse> parameter_uses(const Graph& graph) {
       u.by_product |= (op.kind == OpKind::linear && !is_table) || op.kind == OpKind::adapter;
       u.by_head |= s.kind == SegmentKind::head;
       u.as_bias |= std::string_view(input_row_of(op.kind, k).name) == "bias";
-      u.by_pooler |=
-          s.kind == SegmentKind::final && (op.kind == OpKind::linear || op.kind == OpKind::adapter);
+      u.by_pooler |= s.kind == SegmentKind::final && is_after_pooler;
       u.before_blocks |= s.kind == SegmentKind::embedding;
       u.outside_blocks |= s.kind != SegmentKind::block;
       if (s.kind == SegmentKind::block && (u.blocks.empty() || u.blocks.back() != s.block))

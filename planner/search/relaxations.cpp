@@ -81,6 +81,11 @@ class Advisor {
   // The same with all changes of `free_`, where nothing fits without them.
   void add_with_free(const std::vector<Steps>& list, size_t most);
   void add_host();
+  // Host memory together with other changes, for requests that fit neither with the one nor with the others.
+  // Shorter samples and smaller models only with the smallest of these changes.
+  void add_host_with_changes();
+  // The relaxations of lines_ that fit.
+  std::vector<Relaxation> fitting_lines();
   // The least host memory with which the offer fits. Empty if it does not, with a rough search maybe too
   // often.
   std::optional<uint64_t> least_host_bytes(const Offer& offer, Effort effort);
@@ -272,7 +277,9 @@ std::vector<Steps> Advisor::bases(std::vector<Steps> adapters) const {
 
 // Interpolates between a length that fits and one that does not, since bytes grow nearly in proportion.
 int64_t Advisor::longest_sequence(Offer offer, int64_t least) {
-  const std::optional<uint64_t> whole = least_bytes({offer.steps & ~bit(Step::sequence)});
+  Offer unchanged = offer;
+  unchanged.steps &= ~bit(Step::sequence);
+  const std::optional<uint64_t> whole = least_bytes(unchanged);
   auto excess_of = [&](int64_t length) {
     offer.sequence = length;
     const auto bytes = static_cast<double>(least_bytes(offer).value_or(size_limit));
@@ -330,6 +337,34 @@ void Advisor::add_smaller(const std::vector<Steps>& bases) {
       lines_.push_back(offer);
       return;
     }
+  }
+}
+
+void Advisor::add_host_with_changes() {
+  if (!(possible_ & bit(Step::host_memory)) || budget_ <= reserve_) return;
+  const std::vector<Steps> adapters = adapter_offers(possible_, has_adapters_);
+  std::vector<Offer> offers;
+  for (Steps steps : bases(adapters.empty() ? adapters : std::vector{adapters.back()}))
+    if (!(steps & bit(Step::fused_update))) offers.push_back({steps | bit(Step::host_memory), size_limit});
+  const auto adds = [&](const Offer& offer) {
+    if (!least_host_bytes(offer, Effort::rough)) return false;
+    lines_.push_back(offer);
+    return true;
+  };
+  if (offers.empty() || std::any_of(offers.begin(), offers.end(), adds)) return;
+  const Offer smallest = offers.back();
+  if (possible_ & bit(Step::sequence)) {
+    Offer shorter = smallest;
+    shorter.steps |= bit(Step::sequence);
+    shorter.sequence = longest_sequence(shorter, shortest_sequence);
+    if (shorter.sequence > 0 && adds(shorter)) return;
+  }
+  if (!(possible_ & bit(Step::model))) return;
+  for (const std::string& preset : alternatives_.smaller_presets()) {
+    Offer smaller = smallest;
+    smaller.steps |= bit(Step::model);
+    smaller.preset = preset;
+    if (adds(smaller)) return;
   }
 }
 
@@ -428,6 +463,13 @@ std::string Advisor::shortage(const Offer& best, const std::string& change) {
                               : "; with these settings the smallest card is " + with);
 }
 
+std::vector<Relaxation> Advisor::fitting_lines() {
+  std::vector<Relaxation> list;
+  for (const Offer& offer : lines_)
+    if (std::optional<Relaxation> r = relaxation(offer); r && r->fits) list.push_back(std::move(*r));
+  return list;
+}
+
 Advice Advisor::advice() {
   add(free_, free_.size());
   const bool is_free = !lines_.empty();
@@ -446,10 +488,11 @@ Advice Advisor::advice() {
     add_smaller(bases(adapters));
     while (lines_.size() > most_lines) lines_.erase(lines_.begin() + static_cast<ptrdiff_t>(--formats_end));
   }
-  Advice advice;
-  for (const Offer& offer : lines_)
-    if (std::optional<Relaxation> r = relaxation(offer); r && r->fits)
-      advice.relaxations.push_back(std::move(*r));
+  Advice advice{fitting_lines(), ""};
+  if (!advice.relaxations.empty()) return advice;
+  lines_.clear();
+  add_host_with_changes();
+  advice.relaxations = fitting_lines();
   if (!advice.relaxations.empty()) return advice;
   if (possible_ & bit(Step::host_memory)) least_bytes({bit(Step::host_memory), size_limit});
   const std::vector<Miss> misses = closest_misses();

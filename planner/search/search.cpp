@@ -36,6 +36,14 @@ uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t step
   return short_last ? size_add(sum, of(programs.micro_short)) : sum;
 }
 
+// Whether a calibration measured the device with the plan's settings.
+bool is_measured(const Plan& plan) {
+  const DeviceProfile& device = profile_of(plan.request);
+  const Calibration& measured = device.calibration;
+  return device.is_calibrated() && measured.precision == plan.numerics.precision &&
+         (device.cuda ? measured.kernels == plan.numerics.kernels : measured.threads == plan.request.threads);
+}
+
 // The time of a step at the ceiling of libraries: the step's own, scaled by the times of its programs.
 uint64_t ceiling_picoseconds(const Plan& plan, const Graph& graph, const Pricing& own,
                              const Programs& programs) {
@@ -74,7 +82,7 @@ void fill_plan(Plan& plan, SearchSpace& all, const Candidate& c, uint64_t reserv
   plan.recompute_picoseconds = space.pricing().recompute(c.decisions, batch);
   plan.bound_picoseconds = c.bound_picoseconds;
   plan.unlimited_picoseconds = all.unlimited();
-  if (with_range && !profile_of(plan.request).is_calibrated())
+  if (with_range && !is_measured(plan))
     plan.ceiling_picoseconds = ceiling_picoseconds(plan, space.graph(), space.pricing(), programs);
 }
 

@@ -50,6 +50,9 @@ Status parse_albert(const Json& json, ModelConfig& c) {
   absent.head_dropout = 0.1;
   STW_TRY(parse_encoder(json, c, absent, keys_of_albert()));
   STW_ASSIGN(embeddings, get_int(json, "embedding_size", 128));
+  if (embeddings < 1)
+    return Error{Code::unsupported_field,
+                 "embedding_size is " + std::to_string(embeddings) + ": expected 1 or more"};
   c.embedding_width = embeddings;
   return ok();
 }

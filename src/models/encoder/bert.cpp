@@ -49,6 +49,9 @@ Status parse_electra(const Json& json, ModelConfig& c) {
   absent.width = 256, absent.heads = 4, absent.intermediate = 1024;
   STW_TRY(parse_encoder(json, c, absent));
   STW_ASSIGN(embeddings, get_int(json, "embedding_size", 128));
+  if (embeddings < 1)
+    return Error{Code::unsupported_field,
+                 "embedding_size is " + std::to_string(embeddings) + ": expected 1 or more"};
   c.embedding_width = embeddings;
   return ok();
 }

@@ -41,6 +41,15 @@ TEST(Pattern, NamesParametersByTheirUse) {
   EXPECT_EQ(named_by(bert, "head"),
             (std::set<std::string>{"bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight",
                                    "classifier.bias"}));
+  // The norm behind the matrix of a head is part of it, the norm of the last block's output is not.
+  EXPECT_EQ(named_by(graph_of(classifier_of(small_modernbert())), "head"),
+            (std::set<std::string>{"head.dense.weight", "head.norm.weight", "classifier.weight",
+                                   "classifier.bias"}));
+  EXPECT_EQ(named_by(graph_of(masked_of(small_bert())), "head"),
+            (std::set<std::string>{
+                "bert.embeddings.word_embeddings.weight", "cls.predictions.bias",
+                "cls.predictions.transform.dense.weight", "cls.predictions.transform.dense.bias",
+                "cls.predictions.transform.LayerNorm.weight", "cls.predictions.transform.LayerNorm.bias"}));
   EXPECT_EQ(named_by(llama, "norms").size(), 7u);
   EXPECT_EQ(named_by(gpt2, "norms").size(), 14u);
   EXPECT_EQ(named_by(qwen3, "norms").size(), 3u * 4 + 1);

@@ -257,6 +257,11 @@ ROWS = [
         without("--max seq", prints("memory at the peak")),
     ),
     Advice(
+        "--html, --svg and --csv write one file each; give each its own name",
+        f"{PLAN} --html x.html --csv x.html",
+        instead("--csv x.html", "--csv x.csv", prints("memory at the peak")),
+    ),
+    Advice(
         "--max excludes --compare",
         "plan --max seq --compare plain.json plain.json",
         without("--max seq", prints("parameters +858880 +858880")),

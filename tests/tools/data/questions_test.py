@@ -219,6 +219,31 @@ class QuestionsTest(CommandTest):
             ).stdout
             self.assertIn(says, output)
 
+    def test_the_same_questions_are_held_out_again(self):
+        """However contexts are cut, and whatever else the data holds."""
+        model = self.model_folder()
+        articles = self.articles(20, padding=14)
+        data = self.squad(articles)
+        flags = ["--model", model, "--data", data, "--task", "spans", "--seq", 32, "--steps", 2]
+        self.train(*flags, "--eval-batches", 50)
+        held_out = self.read("run", "held-out.txt")
+        count = len(held_out.splitlines())
+        self.assertTrue(2 <= count <= 8)
+        others = self.articles(10, seed=2)
+        for article in others:
+            for question in article["paragraphs"][0]["qas"]:
+                question["id"] += " of others"
+        more = self.squad(articles[::-1] + others, "more.json")
+        for words in ([], ["--seq", 48], ["--doc-stride", 3], ["--data", more, "--held-out"]):
+            found = self.evaluated(
+                "--model", self.path("run"), *([] if more in words else ["--data", data]), *words
+            )
+            self.assertEqual(found["questions"], count, words)
+        for steps, words in ((3, ["--doc-stride", 3]), (4, ["--data", more])):
+            output = self.run_command("train", "--resume", self.path("run"), "--steps", steps, *words).stderr
+            self.assertIn(f"has {count} of the {count} questions that the run held out", output)
+            self.assertEqual(self.read("run", "held-out.txt"), held_out)
+
     def test_questions_without_an_answer(self):
         model = self.model_folder()
         articles = self.articles(60, impossible=True)

@@ -308,6 +308,7 @@ class ValuesTest(CommandTest):
             self.assertEqual(type(answer), type(merged))
             if task == "number":
                 self.assertAlmostEqual(answer["number"], merged["number"], places=4)
+            self.run_command("train", "--resume", self.path(out), "--steps", 4)
             # It can be trained further with the same task.
             self.train_on(f"further-{task}", data, "--steps", 1, model=self.path(out))
 

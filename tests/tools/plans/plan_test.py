@@ -184,6 +184,41 @@ class PlanTest(CommandTest):
         ]:
             self.refused("plan", *NANO, f"--vram={text}", expect=USAGE, says=["--vram"])
 
+    def test_two_plans_are_compared(self):
+        paths = []
+        for name, words in [
+            ("small", ["--vram", "12MiB"]),
+            ("large", ["--vram", "1GiB"]),
+            ("host", ["--vram", "6MiB", "--host-memory", "64MiB"]),
+        ]:
+            paths.append(self.folder / f"{name}.json")
+            paths[-1].write_text(self.run_command("plan", *NANO, *words, "--json").stdout)
+        plans = [json.loads(path.read_text()) for path in paths]
+        for a, b in [(0, 1), (1, 2)]:
+            text = self.run_command("plan", "--compare", paths[a], paths[b]).stdout
+            rows = {line[:24].strip(): line[24:].split() for line in text.splitlines()}
+            for name, key in [
+                ("micro-batch", "micro_batch"),
+                ("accumulation steps", "accumulation_steps"),
+                ("loss chunks", "loss_chunks"),
+            ]:
+                self.assertEqual(rows[name][:2], [str(plans[a][key]), str(plans[b][key])])
+            for name, key in [("runs of recompute", "recompute"), ("kinds of offload", "offload")]:
+                counts = [str(len(plan[key])) if plan[key] else "none" for plan in (plans[a], plans[b])]
+                self.assertEqual(rows[name][:2], counts)
+                self.assertEqual("differs" in rows[name], plans[a][key] != plans[b][key])
+        self.assertTrue(plans[0]["recompute"] and plans[2]["offload"])
+        other = self.folder / "other.json"
+        other.write_text(paths[0].read_text().replace('"version": 1', '"version": 99'))
+        self.refused("plan", "--compare", paths[0], other, says=["other.json", "version 1, found 99"])
+
+    def test_every_output_has_a_file_of_its_own(self):
+        path = self.folder / "out"
+        self.refused(
+            "plan", *NANO, "--html", path, "--csv", path, expect=USAGE, says=["--html, --svg and --csv"]
+        )
+        self.assertFalse(path.exists())
+
     def test_frontier(self):
         points = json.loads(self.run_command("plan", *NANO, "--frontier", "--json").stdout)["frontier"]
         self.assertGreater(len(points), 5)

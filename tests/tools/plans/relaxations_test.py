@@ -61,6 +61,23 @@ class RelaxationsTest(CommandTest):
         for host, code in ((least, DONE), (least - 1, DOES_NOT_FIT)):
             self.plan(*with_flags(words, f"{line['flags']} --host-memory {host}"), expect=code)
 
+    def test_host_memory_with_other_changes(self):
+        """Neither host memory alone nor the other changes alone make these fit."""
+        for request, last in [
+            ("--model nano --threads 2 --vram 1MiB", "seq"),
+            ("--model smollm-360m --batch 8 --seq 512 --vram 130MiB", "nf4"),
+            ("--model qwen3-8b --batch 16 --seq 1024 --vram 700MiB", "model qwen3-1.7b"),
+        ]:
+            words = shlex.split(request)
+            plan, lines = self.refusal(request)
+            self.assertNotIn("shortage", plan)
+            self.assertEqual(len(lines), 1, request)
+            self.assertIn("host_memory", lines[0]["change"])
+            self.assertIn(last, lines[0]["change"])
+            followed = self.plan(*with_flags(words, lines[0]["flags"]))
+            self.assertEqual(difference(lines[0], followed), "", (request, lines[0]))
+            self.check_least_host_memory(words, lines[0])
+
     def test_the_closest_line_comes_first(self):
         _, lines = self.refusal("--model bert-large --labels 3 --batch 64 --seq 512 --device l4 --vram 3GiB")
         changes = [line["change"] for line in lines]

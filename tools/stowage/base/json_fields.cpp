@@ -37,14 +37,28 @@ std::optional<std::string_view> first_member(Reader& reader, std::string_view na
   return std::nullopt;
 }
 
+// The member of that name of the object that comes next, as it is written.
+std::optional<std::string_view> own_member(Reader& reader, std::string_view name) {
+  if (!reader.take('{') || reader.take('}')) return std::nullopt;
+  do {
+    const std::string_view key = reader.string();
+    const bool is_found = key == name;
+    if (!reader.expect(':')) return std::nullopt;
+    const std::string_view value = reader.skip();
+    if (is_found) return value;
+  } while (!reader.has_failed() && reader.take(','));
+  return std::nullopt;
+}
+
 std::optional<std::string_view> json_value(std::string_view text, std::string_view scope,
                                            std::string_view key) {
   std::optional<std::string_view> value = text;
   for (const std::string_view name : {scope, key}) {
     if (name.empty()) continue;
-    Reader reader(*value, JsonRules::python);
-    value = first_member(reader, name);
-    if (!value || reader.has_failed()) return std::nullopt;
+    Reader own(*value, JsonRules::python), any(*value, JsonRules::python);
+    const auto found = own_member(own, name);
+    value = found && !own.has_failed() ? found : first_member(any, name);
+    if (!value || (!found && any.has_failed())) return std::nullopt;
   }
   return value;
 }

@@ -74,6 +74,8 @@ struct PlanCommand {
           human_bytes(options.memory_bytes), device.name, human_bytes(device.total_bytes),
           device.present ? "here" : "there");
     if (most == "seq") return print_longest_sequence(opened, options, json);
+    if ((!html.empty() && (html == svg || html == csv)) || (!svg.empty() && svg == csv))
+      throw Failure(exit_usage, "--html, --svg and --csv write one file each; give each its own name");
     const PlanAnswer answer = create_plan(opened, model.source, options);
     for (const auto& [file, kind] :
          {std::pair{html, STW_PICTURE_HTML}, {svg, STW_PICTURE_SVG}, {csv, STW_PICTURE_CSV}})
@@ -120,7 +122,8 @@ void add_plan(CLI::App& application) {
   add_numerics_flags(command, self->plan);
   command.add_flag("--json", self->json, "Print the plan as JSON, and nothing else, to standard output.");
   command.add_flag("--frontier", self->frontier,
-                   "Also list the plans that other budgets would get\nwith the same format of states.");
+                   "Also list the plans that other budgets would get\nwith the same format of states. With "
+                   "--json, print only this list.");
   auto* most =
       command
           .add_option("--max", self->most,

@@ -197,8 +197,9 @@ void warn_of_other_data(const TrainRun& run, const OpenData& data) {
   const auto before = held_out_of_run(run.resume);
   const size_t held_out = before ? before->texts.size() : 0;
   if (data.held_out_again > 0)
-    complain("stowage: warning: {}: has {} of the {} texts that the run held out; they are held out again",
-             run.data.path, grouped(data.held_out_again), grouped(held_out));
+    complain("stowage: warning: {}: has {} of the {} {} that the run held out; they are held out again",
+             run.data.path, grouped(data.held_out_again), grouped(held_out),
+             data.labelled && data.labelled->questions ? "questions" : "texts");
   else
     complain(
         "stowage: warning: {}: a tenth of it is held out now, and the run may have been trained on parts of "

@@ -17,6 +17,7 @@
 #include "base/messages.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "data/question_texts.h"
 
 namespace command {
 
@@ -91,7 +92,29 @@ std::vector<Text> texts_of(const Examples& examples, const DocumentLayout& layou
   return texts;
 }
 
+// The number of the question that the text's first document belongs to.
+size_t question_of(const Examples& examples, const Text& text) {
+  return examples.questions->texts[examples.origins[text.first_document].number - 1].question;
+}
+
+// What is held out or trained on as a whole: texts, or questions with all their texts.
+std::vector<Text> units_of(const Examples& examples, const DocumentLayout& layout) {
+  std::vector<Text> texts = texts_of(examples, layout);
+  if (!examples.questions) return texts;
+  std::vector<Text> questions;
+  for (const Text& text : texts) {
+    if (!questions.empty() && question_of(examples, questions.back()) == question_of(examples, text))
+      questions.back().end = text.end, questions.back().end_document = text.end_document;
+    else questions.push_back(text);
+  }
+  return questions;
+}
+
 uint64_t checksum(const Examples& examples, const Text& text) {
+  if (examples.questions) {  // however its context is cut into texts
+    const Question& question = examples.questions->questions[question_of(examples, text)];
+    return hash_of(question.text + '\0' + *question.context);
+  }
   const std::string_view bytes(reinterpret_cast<const char*>(examples.tokens.data() + text.first),
                                (text.end - text.first) * sizeof examples.tokens[0]);
   return hash_of(bytes);
@@ -102,6 +125,7 @@ Examples in_order(const Examples& examples, const DocumentLayout& layout, const 
   Examples all;
   all.counts = examples.counts;
   all.reading = examples.reading;
+  all.questions = examples.questions;
   const size_t units = layout.has_labels_of_words ? examples.tokens.size() : examples.origins.size();
   const size_t label_bytes = units == 0 ? 0 : examples.labels.size() / units;
   for (const Text& text : texts) {
@@ -125,7 +149,7 @@ Examples in_order(const Examples& examples, const DocumentLayout& layout, const 
 
 HeldOutTexts held_out_texts(const Examples& examples, const DocumentLayout& layout, uint64_t first_held_out) {
   HeldOutTexts held_out;
-  for (const Text& text : texts_of(examples, layout))
+  for (const Text& text : units_of(examples, layout))
     if (text.first >= first_held_out) held_out.push_back(checksum(examples, text));
   std::sort(held_out.begin(), held_out.end());
   return held_out;
@@ -135,11 +159,12 @@ std::optional<HeldOutAgain> hold_out_again(Examples& examples, const DocumentLay
                                            const HeldOutTexts& before, uint64_t window) {
   std::map<uint64_t, size_t> times;
   for (const uint64_t text : before) ++times[text];
-  const std::vector<Text> texts = texts_of(examples, layout);
+  const std::vector<Text> texts = units_of(examples, layout);
   std::vector<Text> trained, held_out;
   uint64_t all = 0, tokens = 0;
   for (const Text& text : texts) {
-    const uint64_t length = std::min<uint64_t>(text.end - text.first, window);
+    const uint64_t tokens_of_text = text.end - text.first,
+                   length = examples.questions ? tokens_of_text : std::min(tokens_of_text, window);
     const auto found = times.find(checksum(examples, text));
     const bool is_held_out = found != times.end() && found->second > 0;
     if (is_held_out) --found->second, tokens += length;

@@ -32,7 +32,8 @@ void warn_of_unlearned_labels(const Examples& examples, uint64_t first_held_out,
 
 // The texts that a run holds out. If its data changes, the resumed run and `eval` hold out the same texts
 // again, so that no evaluation is made on texts that were trained on. Checksums of the tokens of texts,
-// examples or pairs, sorted.
+// examples or pairs, sorted. Of questions about contexts: of a question and its context, so that all its
+// texts are held out, however the context is cut.
 using HeldOutTexts = std::vector<uint64_t>;
 
 // How the documents of Examples lie in their tokens, marks, origins and labels.

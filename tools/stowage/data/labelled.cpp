@@ -228,7 +228,7 @@ std::string labels_json(std::span<const std::string> names, uint32_t task) {
   text = "[" + text + "]";
   return task != STW_TASK_LABELS && task != STW_TASK_NUMBER
              ? text + "\n"
-             : fmt::format("{{\"task\": \"{}\", \"labels\": {}}}\n", word_of_task(task), text);
+             : fmt::format("{{\n  \"task\": \"{}\",\n  \"labels\": {}\n}}\n", word_of_task(task), text);
 }
 
 LabelsOfRun labels_in(const std::string& json, const std::string& path) {

@@ -299,6 +299,7 @@ void add_request_flags(CLI::App& command, PlanFlags& flags) {
       .add_option("--texts", flags.texts,
                   "Most texts of a sample, for encoders that label texts: the last rows of the model are\n"
                   "computed for so many. 0: any number. Default: an eighth of --seq.")
+      ->check(whole_number(0, INT32_MAX))
       ->type_name("N");
   command
       .add_option("--device", flags.device,
@@ -431,7 +432,8 @@ void add_numerics_flags(CLI::App& command, PlanFlags& flags) {
   add_document_flag(command, flags);
   command
       .add_option("--states", flags.states,
-                  "Bits of the optimizer's states. auto: 32 unless memory is short.")
+                  "Bits of the optimizer's states. auto: 32, unless plans with them do not fit or are more "
+                  "than 10 % slower.")
       ->check(CLI::IsMember({"auto", "32", "8"}))
       ->type_name("auto|32|8");
   add_micro_batch_flag(command, flags);

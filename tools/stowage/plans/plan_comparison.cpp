@@ -90,6 +90,9 @@ std::string read_plan(const std::string& path) {
   if (json_string(text, "", "format") != "stowage-plan" || !json_number(text, "layout", "gap") ||
       !json_number(text, "bytes", "peak"))
     throw Failure(exit_failed, fmt::format("{}: expected a plan that `stowage plan --json` wrote", path));
+  if (const auto version = json_number(text, "", "version"); version != 1)
+    throw Failure(exit_failed, fmt::format("{}: expected a plan of version 1, found {}", path,
+                                           version ? fmt::format("{:.17g}", *version) : "none"));
   return text;
 }
 
@@ -113,8 +116,8 @@ void compare_plans(const std::string& first, const std::string& second) {
     };
     say(name, word(json_bool(texts[0], scope, key)), word(json_bool(texts[1], scope, key)));
   };
-  const auto lists = [&](const char* name, const char* key) {
-    const auto a = json_list(texts[0], "numerics", key), b = json_list(texts[1], "numerics", key);
+  const auto lists = [&](const char* name, const char* scope, const char* key) {
+    const auto a = json_list(texts[0], scope, key), b = json_list(texts[1], scope, key);
     const auto many = [](const auto& x) {
       return !x ? "-" : x->empty() ? "none" : fmt::format("{}", x->size());
     };
@@ -147,7 +150,7 @@ void compare_plans(const std::string& first, const std::string& second) {
     std::replace(name.begin(), name.end(), '_', ' ');
     switch (begin) {
       case '"': words(name.c_str(), "numerics", key.c_str()); break;
-      case '[': lists(name.c_str(), key.c_str()); break;
+      case '[': lists(name.c_str(), "numerics", key.c_str()); break;
       case 't':
       case 'f': flags(name.c_str(), "numerics", key.c_str()); break;
       default: numbers(name.c_str(), "numerics", key.c_str(), whole);
@@ -157,13 +160,13 @@ void compare_plans(const std::string& first, const std::string& second) {
   numbers("global batch", "request", "global_batch", whole);
   numbers("sequence", "request", "sequence", whole);
   numbers("threads", "request", "threads", whole);
-  // The plan's choices are in "numerics"; "request" has the values that were asked for.
-  numbers("micro-batch", "numerics", "micro_batch", whole);
-  numbers("accumulation steps", "numerics", "accumulation_steps", whole);
-  numbers("loss chunks", "numerics", "loss_chunks", whole);
-  lists("runs of recompute", "recompute");
+  // The plan's choices are at the top; "request" has the values that were asked for.
+  numbers("micro-batch", "", "micro_batch", whole);
+  numbers("accumulation steps", "", "accumulation_steps", whole);
+  numbers("loss chunks", "", "loss_chunks", whole);
+  lists("runs of recompute", "", "recompute");
   say("blocks in tiles", tiled[0], tiled[1]);
-  lists("kinds of offload", "offload");
+  lists("kinds of offload", "", "offload");
   numbers("step", "predicted", "step_seconds", seconds);
   numbers("tokens/s", "predicted", "tokens_per_second", whole);
   numbers("of it recompute", "predicted", "recompute_fraction", percent);

@@ -26,7 +26,7 @@ namespace {
 struct Packed {
   uint64_t base;  // where they begin: above the caches
   std::vector<Interval> intervals;
-  std::vector<size_t> index;  // of each one's buffer
+  std::vector<size_t> index;  // for each interval: its buffer
 };
 
 Packed packed_buffers(const Program& program, uint64_t alignment) {

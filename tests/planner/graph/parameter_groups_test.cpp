@@ -41,7 +41,7 @@ TEST(Pattern, NamesParametersByTheirUse) {
   EXPECT_EQ(named_by(bert, "head"),
             (std::set<std::string>{"bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight",
                                    "classifier.bias"}));
-  // The norm behind the matrix of a head is part of it, the norm of the last block's output is not.
+  // A head includes the norm after its matrix. The norm before that matrix is no part of the head.
   EXPECT_EQ(named_by(graph_of(classifier_of(small_modernbert())), "head"),
             (std::set<std::string>{"head.dense.weight", "head.norm.weight", "classifier.weight",
                                    "classifier.bias"}));

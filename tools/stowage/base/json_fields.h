@@ -9,8 +9,8 @@
 
 namespace command {
 
-// The value of `key` in the object `scope`, or in the whole text if `scope` is empty. Both are the member of
-// that name of the text or the object itself, or else the first one at any depth. Empty if there is none, if
+// The value of `key` in the object `scope`, or in the whole text if `scope` is empty. A member at
+// the top is found first, and if there is none, the first one at any depth. Empty if there is none at all, if
 // its value is of another kind, or if the text before it is not JSON.
 std::optional<double> json_number(std::string_view text, std::string_view scope, std::string_view key);
 std::optional<uint64_t> json_integer(std::string_view text, std::string_view scope, std::string_view key);

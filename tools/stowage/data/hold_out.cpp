@@ -97,7 +97,7 @@ size_t question_of(const Examples& examples, const Text& text) {
   return examples.questions->texts[examples.origins[text.first_document].number - 1].question;
 }
 
-// What is held out or trained on as a whole: texts, or questions with all their texts.
+// The units of holding out: texts, or questions with all their texts.
 std::vector<Text> units_of(const Examples& examples, const DocumentLayout& layout) {
   std::vector<Text> texts = texts_of(examples, layout);
   if (!examples.questions) return texts;

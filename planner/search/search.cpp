@@ -252,8 +252,8 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
     }
   }
   const uint64_t most = plan.fits ? arena_budget : chosen->arena(found->decisions);
-  // Advice needs no faster plan for a line that does not fit.
-  if (plan.fits || alternatives) found = chosen->refined(std::move(*found), most);
+  // Nobody runs a plan that does not fit, and advice has to name its figures.
+  if (plan.fits) found = chosen->refined(std::move(*found), most);
   // A plan that is not shown needs no bound.
   if (alternatives) found = chosen->with_bound(std::move(*found), most);
   if (wanted.programs) fill_plan(plan, *chosen, *found, reserve, budget, alternatives != nullptr);

@@ -375,7 +375,7 @@ TEST(Plan, RelaxationsWork) {
   o.state_bits = STW_STATES_32;
   o.recompute = STW_RECOMPUTE_NONE;
   size_t fitting = 0, missing = 0;
-  for (const uint64_t budget : {uint64_t{12} << 20, uint64_t{8} << 20, uint64_t{1} << 20}) {
+  for (const uint64_t budget : {12ull << 20, 8ull << 20, 1ull << 20, 64ull << 10}) {
     o.memory_bytes = budget;
     stw_plan* out = nullptr;
     EXPECT_EQ(stw_plan_create(&out, model.get(), &o, nullptr), STW_OVER_BUDGET);

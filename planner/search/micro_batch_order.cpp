@@ -65,9 +65,10 @@ void visit_micro_batches(const std::vector<int64_t>& all, size_t count, const Mi
   }
 }
 
-uint64_t least_bound(const std::vector<int64_t>& all, size_t count, const MicroBatchBounds& bounds) {
+uint64_t least_bound(const std::vector<int64_t>& all, size_t count, const MicroBatchBounds& bounds,
+                     uint64_t limit) {
   uint64_t bound = UINT64_MAX;
-  visit_micro_batches(all, count, bounds, UINT64_MAX, [&](int64_t, uint64_t least) {
+  visit_micro_batches(all, count, bounds, limit, [&](int64_t, uint64_t least) {
     bound = least;
     return uint64_t{0};
   });

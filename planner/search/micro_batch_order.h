@@ -26,7 +26,8 @@ struct MicroBatchBounds {
 void visit_micro_batches(const std::vector<int64_t>& all, size_t count, const MicroBatchBounds& bounds,
                          uint64_t limit, const std::function<uint64_t(int64_t, uint64_t)>& visit);
 
-// The least bound of the first `count` micro-batches. UINT64_MAX: nothing fits.
-uint64_t least_bound(const std::vector<int64_t>& all, size_t count, const MicroBatchBounds& bounds);
+// The least bound of the first `count` micro-batches. UINT64_MAX if it is not below `limit`, or nothing fits.
+uint64_t least_bound(const std::vector<int64_t>& all, size_t count, const MicroBatchBounds& bounds,
+                     uint64_t limit = UINT64_MAX);
 
 }  // namespace stw

@@ -145,8 +145,8 @@ uint64_t OffloadBound::copies(const OffloadFigures& choice, const MicroBatches& 
       size_add(size_mul(choice.stores, later + 1), in_step(input_stores)));
 }
 
-uint64_t OffloadBound::of_cell(const OffloadFigures& lower, const OffloadFigures& upper,
-                               uint64_t arena_bytes) {
+uint64_t OffloadBound::of_cell(const OffloadFigures& lower, const OffloadFigures& upper, uint64_t arena_bytes,
+                               uint64_t limit) {
   const uint64_t host_bytes = context_.request.host_bytes;
   if (lower.host_bytes > host_bytes) return UINT64_MAX;
   const uint64_t ops = plain_.update_picoseconds(), update = least_update(lower);
@@ -175,7 +175,8 @@ uint64_t OffloadBound::of_cell(const OffloadFigures& lower, const OffloadFigures
                       [&](int64_t m) {
                         if (!within_host(m) || !plain_.fits(m, bytes(m))) return UINT64_MAX;
                         return with_copies(plain_.relaxed(m, bytes(m)), {m, m});
-                      }});
+                      }},
+                     limit);
 }
 
 const OffloadFigures& OffloadBound::figures(const Corner& corner) {
@@ -184,17 +185,20 @@ const OffloadFigures& OffloadBound::figures(const Corner& corner) {
   return entry->second;
 }
 
-uint64_t OffloadBound::of_cell_by_search(const Corner& lower, const Corner& upper, uint64_t arena_bytes) {
+uint64_t OffloadBound::of_cell_by_search(const Corner& lower, const Corner& upper, uint64_t arena_bytes,
+                                         uint64_t limit) {
   std::unique_ptr<OffloadSearch>& search = searches_[lower];
   const OffloadFigures &least = figures(lower), &most = figures(upper);
   if (!search) search = std::make_unique<OffloadSearch>(context_, least.offload, least_update(least));
   const auto inputs_of = [&](const OffloadFigures& figures, int64_t m) {
     return offloaded_input_bytes(context_.graph, figures.offload, m, context_.device.alignment);
   };
-  return search->quick_bound([&](int64_t m) {
-    return size_add(size_add(arena_bytes, least.resident_bytes - most.resident_bytes),
-                    inputs_of(most, m) - inputs_of(least, m));
-  });
+  return search->quick_bound(
+      [&](int64_t m) {
+        return size_add(size_add(arena_bytes, least.resident_bytes - most.resident_bytes),
+                        inputs_of(most, m) - inputs_of(least, m));
+      },
+      limit);
 }
 
 // The cells that may contain a faster plan, least bound first.
@@ -257,8 +261,8 @@ class OffloadBound::Cells {
     open_.erase(open_.begin());
     const bool is_quick = cell.from == From::figures;
     const uint64_t least =
-        is_quick ? bound_.of_cell_by_search(cell.lower, cell.upper, arena_bytes_)
-                 : OffloadSearch(bound_.context_, bound_.offload(cell.lower)).bound(arena_bytes_);
+        is_quick ? bound_.of_cell_by_search(cell.lower, cell.upper, arena_bytes_, time_)
+                 : OffloadSearch(bound_.context_, bound_.offload(cell.lower)).bound(arena_bytes_, time_);
     cell.least = std::max(cell.least, least);
     cell.from = is_quick ? From::quick : From::search;
     if (cell.least < time_) open_.insert(cell);
@@ -275,7 +279,8 @@ class OffloadBound::Cells {
     auto operator<=>(const Cell&) const = default;
   };
   void add(const Corner& lower, const Corner& upper, uint64_t least) {
-    least = std::max(least, bound_.of_cell(bound_.figures(lower), bound_.figures(upper), arena_bytes_));
+    const OffloadFigures &fewest = bound_.figures(lower), &most = bound_.figures(upper);
+    least = std::max(least, bound_.of_cell(fewest, most, arena_bytes_, time_));
     if (least < time_) open_.insert({least, lower, upper});
   }
 

@@ -40,8 +40,9 @@ class OffloadBound {
   // The same at once.
   OffloadFigures measure_whole(const Offload& offload) const;
   uint64_t least_update(const OffloadFigures& choice) const;  // lower bound of the update's picoseconds
-  // A lower bound of the picoseconds of the plans in a cell.
-  uint64_t of_cell(const OffloadFigures& lower, const OffloadFigures& upper, uint64_t arena_bytes);
+  // A lower bound of the picoseconds of the plans in a cell. UINT64_MAX if it is not below `limit`.
+  uint64_t of_cell(const OffloadFigures& lower, const OffloadFigures& upper, uint64_t arena_bytes,
+                   uint64_t limit = UINT64_MAX);
   // Numbers of offloaded parts: of states and then masters, of gradients, weights and inputs.
   static constexpr size_t dimensions = 4;
   using Corner = std::array<int, dimensions>;
@@ -57,7 +58,8 @@ class OffloadBound {
   std::vector<Corner> promising(uint64_t arena_bytes, uint64_t time);
   // A lower bound for a cell from the search of its lower corner. It is close for small cells, and takes
   // longer.
-  uint64_t of_cell_by_search(const Corner& lower, const Corner& upper, uint64_t arena_bytes);
+  uint64_t of_cell_by_search(const Corner& lower, const Corner& upper, uint64_t arena_bytes,
+                             uint64_t limit = UINT64_MAX);
   // Call this when the request's host memory changes.
   void forget_searches() { searches_.clear(); }
   int most_parts(size_t dimension) const { return dimension == 0 ? most_states() : most_blocks(); }

@@ -140,7 +140,7 @@ uint64_t OffloadSearch::least(const MicroBatches& range, uint64_t arena_bytes) {
   return relaxed_picoseconds(runs, bytes - fixed_bytes(range.fewest));
 }
 
-uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
+uint64_t OffloadSearch::bound(uint64_t arena_bytes, uint64_t limit) {
   if (fixed_program_bytes_ > arena_bytes) return UINT64_MAX;
   const auto of_range = [&](const MicroBatches& range) { return least(range, arena_bytes); };
   const auto of_micro_batch = [&](int64_t m) {
@@ -150,16 +150,17 @@ uint64_t OffloadSearch::bound(uint64_t arena_bytes) {
     return best == UINT64_MAX ? ops(m) : best;
   };
   return least_bound(context_.micro_batches, micro_batches_.size(),
-                     {of_range, [&](int64_t m) { return ops(m); }, of_micro_batch});
+                     {of_range, [&](int64_t m) { return ops(m); }, of_micro_batch}, limit);
 }
 
-uint64_t OffloadSearch::quick_bound(const std::function<uint64_t(int64_t)>& arena_bytes) {
+uint64_t OffloadSearch::quick_bound(const std::function<uint64_t(int64_t)>& arena_bytes, uint64_t limit) {
   const auto of_range = [&](const MicroBatches& range) { return least(range, arena_bytes(range.most)); };
   return least_bound(context_.micro_batches, micro_batches_.size(),
                      {of_range, [&](int64_t m) { return ops(m); },
                       [&](int64_t m) {
                         return of_range({m, m});
-                      }});
+                      }},
+                     limit);
 }
 
 std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat,

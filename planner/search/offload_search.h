@@ -58,10 +58,11 @@ class OffloadSearch {
   // The fastest plan whose arena takes at most this many bytes. Empty if no plan fits, or none takes less
   // time than `to_beat`.
   std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX);
-  // A lower bound of the picoseconds of every plan within the bytes. UINT64_MAX if no plan fits.
-  uint64_t bound(uint64_t arena_bytes);
-  // The same by fewer figures, for a limit arena_bytes(micro-batch) that grows with the micro-batch.
-  uint64_t quick_bound(const std::function<uint64_t(int64_t)>& arena_bytes);
+  // A lower bound of the picoseconds of every plan within the bytes. UINT64_MAX if it is not below `limit`,
+  // or no plan fits. Quicker for lower limits.
+  uint64_t bound(uint64_t arena_bytes, uint64_t limit = UINT64_MAX);
+  // The same by fewer figures, for bytes arena_bytes(micro-batch) that grow with the micro-batch.
+  uint64_t quick_bound(const std::function<uint64_t(int64_t)>& arena_bytes, uint64_t limit);
   // A Pareto point: the fastest plan with at most this many live bytes; of equally fast plans the one with
   // the fewest. `ahead`: the caller will then ask for Pareto points that take up to this much more time.
   std::optional<Candidate> fastest_with_live_bytes(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX,

@@ -14,7 +14,7 @@ namespace stw {
 
 namespace {
 
-constexpr size_t most_lines = 8, most_formats = 4, most_adapters = 2, most_misses = 3;
+constexpr size_t most_lines = 8, most_formats = 4, most_adapters = 2, most_misses = 2;
 
 // The format of states that needs the fewest bytes and that the request allows.
 int smallest_state_bits(const Request& r) {

@@ -19,9 +19,6 @@ constexpr int64_t dense_micro_batches = 1024;
 // or far too slow, so two steps are enough.
 constexpr int state_steps = 8, block_steps = 2;
 
-// At most so many further offload choices are tried for each promising one.
-constexpr size_t most_refinements = 24;
-
 std::vector<int64_t> micro_batches(const Request& request) {
   const int64_t batch = request.global_batch;
   if (request.fused_update) return {batch};
@@ -183,7 +180,7 @@ std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes, uint64_t to_
     if (!best) {
       best = others->fastest(arena_bytes, to_beat);
       const uint64_t known = best ? best->picoseconds : to_beat;
-      if (search_of(0).bound(arena_bytes) >= known) return best;
+      if (search_of(0).bound(arena_bytes, known) >= known) return best;
       std::optional<Candidate> own = search_of(0).fastest(arena_bytes, known);
       if (!own) return best;
       best = std::move(own);
@@ -251,7 +248,7 @@ bool SearchSpace::may_beat(uint64_t picoseconds, uint64_t arena_bytes) {
 
 bool SearchSpace::may_beat_without_full_recompute(uint64_t picoseconds, uint64_t arena_bytes) {
   if (is_empty()) return false;
-  if (choices_.size() == 1) return search_of(0).bound(arena_bytes) < picoseconds;
+  if (choices_.size() == 1) return search_of(0).bound(arena_bytes, picoseconds) < picoseconds;
   std::set<Node> open = choices_by_sums(arena_bytes);
   while (!open.empty() && open.begin()->least < picoseconds) {
     const auto [least, c, from] = *open.begin();
@@ -261,8 +258,8 @@ bool SearchSpace::may_beat_without_full_recompute(uint64_t picoseconds, uint64_t
     // Live bytes may count gradients that the smallest plan does not fetch.
     const uint64_t bytes = size_add(arena_bytes, f.gradient_bytes);
     if (from == BoundFrom::sums)
-      open.insert({std::max(least, bound_->of_cell(f, f, bytes)), c, BoundFrom::first_search});
-    else open.insert({std::max(least, search_of(c).bound(bytes)), c, BoundFrom::own_search});
+      open.insert({std::max(least, bound_->of_cell(f, f, bytes, picoseconds)), c, BoundFrom::first_search});
+    else open.insert({std::max(least, search_of(c).bound(bytes, picoseconds)), c, BoundFrom::own_search});
   }
   return false;
 }
@@ -283,12 +280,14 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
     open.erase(open.begin());
     if (least >= to_beat || (best && least > best->picoseconds)) break;
     if (best && least == best->picoseconds && c > best_choice) continue;
+    // Bounds from here on are of no use.
+    const uint64_t limit = best ? best->picoseconds + 1 : to_beat;
     if (from == BoundFrom::sums) {
       const OffloadFigures& f = choices_[c].figures;
-      open.insert({std::max(least, bound_->of_cell(f, f, arena_bytes)), c, BoundFrom::first_search});
+      open.insert({std::max(least, bound_->of_cell(f, f, arena_bytes, limit)), c, BoundFrom::first_search});
     }
     if (from == BoundFrom::first_search)
-      open.insert({std::max(least, search_of(c).bound(arena_bytes)), c, BoundFrom::own_search});
+      open.insert({std::max(least, search_of(c).bound(arena_bytes, limit)), c, BoundFrom::own_search});
     if (from != BoundFrom::own_search) continue;
     // Among equally fast answers, the one of the first offload choice wins.
     std::optional<Candidate> found =
@@ -308,13 +307,13 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
   return best;
 }
 
-Candidate SearchSpace::refined(Candidate best, uint64_t arena_bytes) {
+Candidate SearchSpace::refined(Candidate best, uint64_t arena_bytes, size_t most) {
   if (!bound_) return best;
   if (SearchSpace* const others = keeping_rows())
-    return best.decisions.keeps_rows ? others->refined(std::move(best), arena_bytes) : best;
+    return best.decisions.keeps_rows ? others->refined(std::move(best), arena_bytes, most) : best;
   for (const OffloadBound::Corner& corner : bound_->promising(arena_bytes, best.picoseconds))
-    refine(corner, arena_bytes, best);
-  return full_recompute_ ? full_recompute_->refined(std::move(best), arena_bytes) : best;
+    refine(corner, arena_bytes, most, best);
+  return full_recompute_ ? full_recompute_->refined(std::move(best), arena_bytes, most) : best;
 }
 
 Candidate SearchSpace::with_bound(Candidate best, uint64_t arena_bytes) {
@@ -343,7 +342,7 @@ bool SearchSpace::improves(const OffloadBound::Corner& to, uint64_t arena_bytes,
   if (request_.gradient_hook && offload[Offloaded::gradients] > 0) return false;
   if (std::any_of(choices_.begin(), choices_.end(),
                   [&](const OffloadChoice& c) { return c.figures.offload == offload; }) ||
-      bound_->of_cell_by_search(to, to, arena_bytes) >= best.picoseconds)
+      bound_->of_cell_by_search(to, to, arena_bytes, best.picoseconds) >= best.picoseconds)
     return false;
   // It stays on the list, so that a looser budget gets no slower plan.
   choices_.push_back({bound_->measure(offload), nullptr});
@@ -353,8 +352,9 @@ bool SearchSpace::improves(const OffloadBound::Corner& to, uint64_t arena_bytes,
   return true;
 }
 
-void SearchSpace::refine(const OffloadBound::Corner& promising, uint64_t arena_bytes, Candidate& best) {
-  const size_t most_choices = choices_.size() + most_refinements;
+void SearchSpace::refine(const OffloadBound::Corner& promising, uint64_t arena_bytes, size_t most,
+                         Candidate& best) {
+  const size_t most_choices = choices_.size() + most;
   const auto tries = [&](const OffloadBound::Corner& to) {
     return choices_.size() < most_choices && improves(to, arena_bytes, best);
   };
@@ -461,7 +461,8 @@ bool SearchSpace::smallest_may_beat(uint64_t picoseconds, uint64_t arena_bytes) 
   OffloadSearch& search = search_of(smallest_choice());
   // Live bytes count gradients that a single micro-step does not fetch.
   const uint64_t bytes = size_add(arena_bytes, f.gradient_bytes);
-  return f.gradient_bytes > 0 && search.fits_in_one_step(bytes) && search.bound(bytes) < picoseconds;
+  return f.gradient_bytes > 0 && search.fits_in_one_step(bytes) &&
+         search.bound(bytes, picoseconds) < picoseconds;
 }
 
 uint64_t SearchSpace::fewest_live_bytes() {

@@ -50,7 +50,7 @@ size_t SegmentChoices::kind(const std::shared_ptr<const Arena>& arena, size_t s)
     if (is_new_arena) of_traces->second = arena_of_traces(graph_, *arena);
     SegmentProfile profile(graph_, *arena, of_traces->second, s, lives_[s], request_.threads,
                            request_.recompute, cache_);
-    traced = traced_.try_emplace(key[0], Traced{std::move(profile), {}, {}}).first;
+    traced = traced_.try_emplace(key[0], Traced{std::move(profile), {}, {}, {}}).first;
     arenas_.push_back(arena);
   }
   profiles_.push_back({&traced->second, neighbour_copies(graph_, *arena, s), has_copies, {}, {}, {}});
@@ -104,7 +104,9 @@ const SegmentRun& SegmentChoices::least_of_kind(size_t kind, const MicroBatches&
   if (!is_new) return run;
   const auto [least, is_new_range] = p.traced->least.try_emplace(range);
   if (is_new_range) {
-    least->second = p.traced->profile.least_figures(range, pricing_);
+    const auto [bytes, is_new_size] = p.traced->least_bytes.try_emplace(range.fewest);
+    if (is_new_size) bytes->second = p.traced->profile.least_bytes(range.fewest);
+    least->second = p.traced->profile.least_figures(bytes->second, range, pricing_);
     if (p.has_copies) drop_dominated(least->second);
   }
   run.variants =

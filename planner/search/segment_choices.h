@@ -56,7 +56,7 @@ class SegmentChoices {
   // What does not depend on neighbours.
   struct Traced {
     SegmentProfile profile;
-    std::map<int64_t, std::vector<OwnFigures>> own;  // by micro-batch
+    std::map<int64_t, std::vector<OwnFigures>> own, least_bytes;  // by micro-batch
     std::map<MicroBatches, std::vector<OwnFigures>> least;
   };
   struct Profile {

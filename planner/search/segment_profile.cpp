@@ -223,13 +223,19 @@ std::vector<OwnFigures> SegmentProfile::own_figures(const MicroSteps& steps, con
 
 // A micro-batch that is too small for tiles of a size has no more rows than one such tile. So tiles that only
 // larger micro-batches in the range have need no fewer bytes, and no less time, than no tiles.
-std::vector<OwnFigures> SegmentProfile::least_figures(const MicroBatches& range,
+std::vector<OwnFigures> SegmentProfile::least_figures(std::vector<OwnFigures> bytes,
+                                                      const MicroBatches& range,
                                                       const Pricing& pricing) const {
   check_in();
-  const std::vector<Option> all = options(range.fewest);
+  set_times(options(range.fewest), range.most, Figures::least, pricing, bytes);
+  return bytes;
+}
+
+std::vector<OwnFigures> SegmentProfile::least_bytes(int64_t fewest) const {
+  check_in();
+  const std::vector<Option> all = options(fewest);
   std::vector<OwnFigures> list(all.size());
-  set_bytes(all, range.fewest, Figures::least, list);
-  set_times(all, range.most, Figures::least, pricing, list);
+  set_bytes(all, fewest, Figures::least, list);
   return list;
 }
 

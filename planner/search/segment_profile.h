@@ -73,8 +73,11 @@ class SegmentProfile {
                                 const Pricing& pricing, const NeighbourCopies& copies = {}) const;
   // Lower bounds for all micro-batches in a range: every variant at one of these micro-batches keeps at least
   // as many bytes, has at least as high a peak, and takes at least as much time as some variant here. These
-  // times include those of the segment's ops.
-  std::vector<OwnFigures> least_figures(const MicroBatches& range, const Pricing& pricing) const;
+  // times include those of the segment's ops. `bytes`: least_bytes(range.fewest).
+  std::vector<OwnFigures> least_figures(std::vector<OwnFigures> bytes, const MicroBatches& range,
+                                        const Pricing& pricing) const;
+  // The bytes of least_figures for every range that begins with this micro-batch.
+  std::vector<OwnFigures> least_bytes(int64_t fewest) const;
   std::vector<Variant> least_variants(const std::vector<OwnFigures>& least, const MicroBatches& range,
                                       int64_t global_batch, const Pricing& pricing,
                                       const NeighbourCopies& copies = {}) const;

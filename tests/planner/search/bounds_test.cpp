@@ -77,8 +77,11 @@ TEST(MicroBatchOrder, FindsWhatAllMicroBatchesHave) {
     });
     all_visits += static_cast<int64_t>(count);
     EXPECT_EQ(best, *std::min_element(time.begin(), time.begin() + static_cast<std::ptrdiff_t>(count)));
-    EXPECT_EQ(least_bound(all, count, bounds),
-              *std::min_element(relaxed.begin(), relaxed.begin() + static_cast<std::ptrdiff_t>(count)));
+    const uint64_t least =
+        *std::min_element(relaxed.begin(), relaxed.begin() + static_cast<std::ptrdiff_t>(count));
+    EXPECT_EQ(least_bound(all, count, bounds), least);
+    EXPECT_EQ(least_bound(all, count, bounds, least + 1), least);
+    EXPECT_EQ(least_bound(all, count, bounds, least), UINT64_MAX);
   }
   EXPECT_LT(visits, all_visits / 4);
 }
@@ -105,7 +108,8 @@ TEST(SegmentProfile, FiguresOfARangeAreLowerBounds) {
                                    cache);
       const NeighbourCopies copies = neighbour_copies(g, arena, s);
       const std::vector<Variant> least =
-          profile.least_variants(profile.least_figures(range, pricing), range, batch, pricing, copies);
+          profile.least_variants(profile.least_figures(profile.least_bytes(range.fewest), range, pricing),
+                                 range, batch, pricing, copies);
       for (int64_t m = range.fewest; m <= range.most; ++m) {
         const MicroSteps steps = MicroSteps::of(batch, m);
         const uint64_t ops = Pricing::over_micro_steps(batch, m, [&](int64_t samples) {
@@ -265,7 +269,7 @@ TEST(SearchSpace, BoundsShowWhereFasterPlansAre) {
       const uint64_t bytes = least + (most - least) / 4 * static_cast<uint64_t>(step);
       const auto found = space.fastest(bytes);
       ASSERT_TRUE(found);
-      const Candidate better = space.with_bound(space.refined(*found, bytes), bytes);
+      const Candidate better = space.with_bound(space.refined(*found, bytes, 24), bytes);
       EXPECT_LE(better.picoseconds, found->picoseconds) << seed;
       EXPECT_LE(better.bound_picoseconds, better.picoseconds) << seed;
       EXPECT_GT(better.bound_picoseconds, 0u) << seed;

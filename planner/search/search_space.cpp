@@ -118,7 +118,7 @@ void SearchSpace::list_choices() {
   // States come first, then master weights. A byte of either costs the same time.
   std::vector<std::pair<int, int>> states;
   for (int n : steps(blocks + 1, state_steps)) states.push_back({n, 0});
-  if (numerics_.precision == Precision::bf16)
+  if (bound_->most_parts(0) > blocks + 1)
     for (int n : steps(blocks + 1, state_steps / 2))
       if (n > 0) states.push_back({blocks + 1, n});
   const std::vector<int> part = steps(blocks, effort_ == Effort::full ? block_steps : 1);

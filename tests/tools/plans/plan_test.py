@@ -236,6 +236,20 @@ class PlanTest(CommandTest):
             self.assertEqual(plan["predicted"]["step_seconds"], point["step_seconds"])
         self.assertIn("knee", self.run_command("plan", *NANO, "--frontier").stdout)
 
+    def test_masters_of_fp16_lie_in_host_memory(self):
+        """They come before gradients and weights, whose copies cost more, so that less host memory is enough
+        and more does not slow a plan down."""
+        words = (
+            "--model bert-1.3b --labels 2 --batch 32 --seq 512 --precision fp16 --device a100-80gb".split()
+        )
+        speeds = []
+        for host in ("7760MiB", "8600MiB", "12GiB"):
+            run = self.run_command("plan", *words, "--vram", "8GiB", "--host-memory", host, "--json")
+            plan = json.loads(run.stdout)
+            self.assertIn("masters", [row["tensors"] for row in plan["offload"]])
+            speeds.append(plan["predicted"]["tokens_per_second"])
+        self.assertEqual(speeds, sorted(speeds))
+
     def test_a_frontier_with_host_memory(self):
         """A plan with fewer copies that needs more memory but is no faster is not a point of the frontier."""
         self.write(

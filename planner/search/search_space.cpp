@@ -208,7 +208,10 @@ std::optional<Candidate> SearchSpace::fastest(uint64_t arena_bytes, uint64_t to_
 std::optional<Candidate> SearchSpace::fastest_without_kept_rows(uint64_t arena_bytes, uint64_t to_beat) {
   std::optional<Candidate> chosen = fastest_without_full_recompute(arena_bytes, to_beat);
   if (!full_recompute_) return chosen;
-  const std::optional<Candidate> full = full_recompute_->fastest(arena_bytes, to_beat);
+  // With host memory, candidates have no bound yet, so a plan that is no faster is of no use.
+  const bool has_bounds = request_.host_bytes == 0;
+  const std::optional<Candidate> full =
+      full_recompute_->fastest(arena_bytes, chosen && !has_bounds ? chosen->picoseconds : to_beat);
   if (!chosen || !full) return chosen ? chosen : full;
   const uint64_t bound = std::min(chosen->bound_picoseconds, full->bound_picoseconds);
   if (full->picoseconds < chosen->picoseconds) chosen = full;

@@ -6,11 +6,13 @@
 namespace command {
 namespace {
 
-TEST(JsonFields, AreTheFirstMembersOfTheirNames) {
+TEST(JsonFields, AreMembersAtTheTopOrElseTheFirstOnes) {
   const std::string text =
       R"({"note": "the \"step\": 7", "key": "step", "list": [{"step": 1.5}, {"step": 2}],)"
       R"( "of": {"step": 3, "deep": {"only": true}}, "other": {"last": "a\nb"}, "step": 4})";
-  EXPECT_EQ(json_number(text, "", "step"), 1.5);
+  EXPECT_EQ(json_number(text, "", "step"), 4);
+  EXPECT_EQ(json_number(text, "list", "step"), 1.5);
+  EXPECT_EQ(json_bool(text, "", "only"), true);
   EXPECT_EQ(json_number(text, "of", "step"), 3);
   EXPECT_EQ(json_bool(text, "of", "only"), true);
   EXPECT_EQ(json_bool(text, "deep", "only"), true);

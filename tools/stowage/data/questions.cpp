@@ -49,8 +49,8 @@ void add_question_flags(CLI::App& command, QuestionFlags& flags) {
       ->type_name("N");
   add_search_flags(command, flags);
   command.add_flag("--skip-bad-questions", flags.skips_bad,
-                   "Leave out questions whose answer is not at its place in the context, or that fill a "
-                   "sample. Default: an error.");
+                   "Leave out questions that are empty, whose context is empty, whose answer is not at its "
+                   "place in the context,\nor that fill a sample. Default: an error.");
 }
 
 void take_settings_of_run(QuestionFlags& flags, const std::string& run) {
@@ -125,9 +125,7 @@ class QuestionReader {
 
  private:
   static std::shared_ptr<const std::string> context_of(const JsonView& view) {
-    const JsonView context = view.at("context");
-    if (context.text().empty()) context.fail("a text");
-    return std::make_shared<const std::string>(context.text());
+    return std::make_shared<const std::string>(view.at("context").text());
   }
 
   void add_paragraph(const JsonView& paragraph, const std::string& place) {
@@ -146,9 +144,7 @@ class QuestionReader {
       throw Failure(exit_failed, fmt::format("{}: the id is there twice", question.place));
     question.text = view.at("question").text();
     question.context = context;
-    if (question.text.find_first_not_of(" \t\r\n") == std::string::npos)
-      throw Failure(exit_failed, fmt::format("{}: \"question\" is empty", question.place));
-    if (with_answers_ && !read_answers(view, question)) {
+    if (!has_texts(question) || (with_answers_ && !read_answers(view, question))) {
       ++bad_count_;
       return;
     }
@@ -160,6 +156,14 @@ class QuestionReader {
   bool bad(const Question& question, const std::string& what) {
     if (bad_.empty()) bad_ = fmt::format("{}: {}", question.place, what);
     return false;
+  }
+
+  bool has_texts(const Question& question) {
+    const auto is_empty = [](const std::string& text) {
+      return text.find_first_not_of(" \t\r\n") == std::string::npos;
+    };
+    if (is_empty(question.text)) return bad(question, "\"question\" is empty");
+    return !is_empty(*question.context) || bad(question, "\"context\" is empty");
   }
 
   bool read_answers(const JsonView& view, Question& question) {

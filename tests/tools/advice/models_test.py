@@ -305,6 +305,17 @@ ROWS = [
         plus("--labels 3", planned(global_batch=2)),
     ),
     Advice(
+        "--labels 1, expected 2 to {}",
+        f"{PLAN} --model bert/config.json --task label --labels 1",
+        instead("--labels 1", "--labels 2", planned(global_batch=2)),
+    ),
+    Advice(
+        "--texts is for encoders with an output for each text, this model is none",
+        f"{PLAN} --model bert/config.json --task masked --texts 3",
+        without("--texts 3", planned(global_batch=2)),
+        instead("masked", "label --labels 2", planned(global_batch=2)),
+    ),
+    Advice(
         "a model of type {} is trained with a head: it needs labels (label_count, --labels), or the task "
         "masked-language-model (--task masked), and this one has neither",
         f"{PLAN} --model bert/config.json",

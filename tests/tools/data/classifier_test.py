@@ -503,7 +503,7 @@ class ClassifierTest(CommandTest):
         self.assertEqual(plan["model"]["parameters"] - self.plan(*small)["model"]["parameters"], 77 * 128)
         self.assertNotIn("labels", self.plan(*small)["model"])
         self.refused("plan", *small, "--labels", 0, expect=USAGE, says=["--labels"])
-        self.refused("plan", *small, "--labels", 1, expect=USAGE, says=["label_count is 1, expected 2"])
+        self.refused("plan", *small, "--labels", 1, expect=USAGE, says=["--labels 1, expected 2"])
         # The plan is the one that `train` makes: its smallest budget works, and `train --plan` accepts it.
         data = self.table(self.rows())
         small = ["--model", "nano", "--batch", 4, "--seq", 32, "--threads", 2]

@@ -315,7 +315,7 @@ class ValuesTest(CommandTest):
     def test_plans_know_the_task(self):
         small = ["--model", "nano", "--batch", 4, "--seq", 32, "--threads", 2, "--vram", "64MiB"]
         self.plan(*small, "--labels", 1, "--task", "number")
-        self.refused("plan", *small, "--labels", 1, expect=USAGE, says=["label_count is 1"])
+        self.refused("plan", *small, "--labels", 1, expect=USAGE, says=["--labels 1, expected 2"])
         data = self.lists(self.texts(40))
         plan = self.write("plan.json", json.dumps(self.plan(*small, "--labels", 3, "--task", "labels")))
         self.run_command(

@@ -236,6 +236,16 @@ class PlanTest(CommandTest):
             self.assertEqual(plan["predicted"]["step_seconds"], point["step_seconds"])
         self.assertIn("knee", self.run_command("plan", *NANO, "--frontier").stdout)
 
+    def test_errors_name_the_flag(self):
+        encoder = ["--model", "bert-base", "--batch", 4, "--seq", 64]
+        for words, says in (
+            (["--model", "nano", "--batch", 99999999999], "--batch: expected a whole number from 1 to "),
+            (encoder + ["--task", "label", "--labels", 1], "--labels 1, expected 2 to "),
+            (encoder + ["--task", "masked", "--texts", 3], "--texts is for encoders with an output for each"),
+            (NANO + ["--csv", ""], "--csv: expected text, found nothing"),
+        ):
+            self.refused("plan", *words, expect=USAGE, says=[says])
+
     def test_masters_of_fp16_lie_in_host_memory(self):
         """They come before gradients and weights, whose copies cost more, so that less host memory is enough
         and more does not slow a plan down."""

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "stowage.h"
 
@@ -26,6 +28,17 @@ class Failure : public std::runtime_error {
   uint64_t bytes_needed = 0;   // the smallest budget that works, if a plan does not fit; 0: unknown
 };
 
+// The message of a stw_error, with a field of the C API at its beginning named as the flag that set it.
+inline std::string named_by_flag(std::string message) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"model: label_count is ", "--labels "},
+      {"texts is for encoders", "--texts is for encoders"},
+  };
+  for (const auto& [field, flag] : names)
+    if (message.starts_with(field)) return message.replace(0, field.size(), flag);
+  return message;
+}
+
 // Calls `entry` with a stw_error. If `entry` returns neither STW_OK nor `tolerated`, throws a Failure with
 // the message of the stw_error.
 template <class Entry>
@@ -39,7 +52,7 @@ stw_status call(Entry&& entry, stw_status tolerated = STW_OK) {
   Failure failure(status == STW_OVER_BUDGET    ? exit_does_not_fit
                   : status == STW_BAD_ARGUMENT ? exit_usage
                                                : exit_failed,
-                  message);
+                  named_by_flag(message));
   failure.status = status;
   throw failure;
 }

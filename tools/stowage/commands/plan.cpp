@@ -139,12 +139,15 @@ void add_plan(CLI::App& application) {
   command
       .add_option("--html", self->html,
                   "Write a page that shows the place, the lifetime and the purpose of every buffer.")
+      ->check(not_empty())
       ->type_name("FILE");
   command.add_option("--svg", self->svg, "Write only the picture of the arena from that page.")
+      ->check(not_empty())
       ->type_name("FILE");
   command
       .add_option("--csv", self->csv,
                   "Write the buffers at the peak, for tools that assign offsets: id,lower,upper,size,...")
+      ->check(not_empty())
       ->type_name("FILE");
   for (const char* name : {"--html", "--svg", "--csv", "--frontier"})
     most->excludes(command.get_option(name));

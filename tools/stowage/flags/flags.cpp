@@ -288,7 +288,7 @@ void add_request_flags(CLI::App& command, PlanFlags& flags) {
             "Bounds the peak of the memory. Default: the free memory of the device (CPU: 80 % of it).");
   command
       .add_option("--batch", flags.batch, "Samples of one optimizer step, however it is cut up. nano: 12.")
-      ->check(positive())
+      ->check(whole_number(1, INT32_MAX))
       ->type_name("N");
   command
       .add_option("--seq", flags.sequence,

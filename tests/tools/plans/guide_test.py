@@ -1,5 +1,7 @@
 """Figures of plans in the guide's tables: those of Stowage are computed here, those of others are given."""
 
+import json
+import math
 import pathlib
 import unittest
 
@@ -28,6 +30,42 @@ class GuideTest(CommandTest):
     def peak(self, plan):
         return plan["bytes"]["peak"] / GIB
 
+    def test_long_samples(self):
+        words = "--model qwen2.5-0.5b --device rtx4060 --states 8 --batch 8".split()
+        longest = json.loads(self.run_command("plan", *words, "--max", "seq", "--json").stdout)
+        self.in_guide("plan.md", f"samples of up to {longest['longest_sequence']:,} tokens;", is_row=False)
+
+    def least(self, words):
+        return self.plan(*words.split())["minimum_vram_bytes"] / GIB
+
+    def rows(self, first, cells):
+        """The rows of memory.md that begin with this cell and have so many."""
+        lines = (DOCS / "memory.md").read_text(encoding="utf-8").splitlines()
+        rows = [line.strip("|").split("|") for line in lines if line.startswith(f"| {first} |")]
+        return [[cell.strip() for cell in row] for row in rows if len(row) == cells]
+
+    def test_adapters(self):
+        for model in ("qwen2.5-3b", "qwen2.5-7b", "llama-8b", "qwen3-8b"):
+            words = (
+                f"--model {model} --device rtx4060 --lora 16 --batch 16 --seq 1024 --vram 40GiB --quantize"
+            )
+            least = [self.least(f"{words} {code}") for code in ("none", "int8", "nf4")]
+            least.append(self.least(f"{words} nf4 --quantize-embeddings int8"))
+            row = [f"`{model}`", *(f"{gib:.2f}" for gib in least)]
+            self.assertEqual(self.rows(row[0], 5), [row])
+
+    def test_token_tables(self):
+        rows = [
+            *((model, 16, 1024, "") for model in ("gemma3-270m", "qwen3-0.6b", "gemma3-1b")),
+            *((model, 32, 128, "--labels 2") for model in ("bert-base", "deberta-v3-base")),
+            ("llama-1b", 16, 1024, "--labels 2"),
+            *((model, 16, 1024, "") for model in ("phi-3-mini", "qwen2.5-7b", "llama-8b", "qwen3-8b")),
+        ]
+        for model, batch, sequence, flags in rows:
+            plan = self.least(f"--model {model} --device h200 --batch {batch} --seq {sequence} {flags}")
+            first = f"`{model}`{', classifier' if flags else ''}"
+            self.assertEqual([row[-1] for row in self.rows(first, 4)], [f"{plan:.2f}"], model)
+
     def test_bert(self):
         fastest = self.of(BERT, "a100-80gb")
         self.assertTrue(fastest["search"]["proven"])
@@ -45,10 +83,10 @@ class GuideTest(CommandTest):
         )
         self.in_guide(
             "plan.md",
-            f"| `{BERT}`, an A100 of 80 GB; reported: 62 GB at 8 × 4 | {self.peak(fastest):.1f} GiB "
-            f"or more | the fastest plan: {self.split(fastest)}, nothing recomputed. A plan with "
-            f"{self.split(hand)} takes {self.peak(hand):.1f} GiB and is {self.slower(hand, fastest):.1f} % "
-            "slower |",
+            f"| `{BERT}`, an A100 of 80 GB; reported: 62 GB at 8 × 4 | "
+            f"{math.ceil(10 * self.peak(fastest)) / 10:.1f} GiB or more | the fastest plan: "
+            f"{self.split(fastest)}, nothing recomputed. A plan with {self.split(hand)} takes "
+            f"{self.peak(hand):.1f} GiB and is {self.slower(hand, fastest):.1f} % slower |",
             f"| | 24 GiB | {self.split(small)}, {self.slower(small, fastest):.1f} % slower than the "
             "fastest |",
             f"| | the smallest | {least[0] / GIB:.1f} GiB; with 8-bit states {least[1] / GIB:.1f} GiB. With "

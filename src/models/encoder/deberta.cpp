@@ -93,7 +93,7 @@ Result<RelativeConfig> parse_relative(const Json& json, RelativeConfig r) {
                                std::to_string(r.span) + " positions: expected 1 to 65536");
   if (r.most > 65536)
     return unsupported_setting("distances up to " + std::to_string(r.most) +
-                               " are not supported: expected 65536");
+                               " are not supported: expected at most 65536");
   if (r.buckets == 1 || (r.buckets > 0 && r.most - 1 <= r.buckets / 2))
     return unsupported_setting("position_buckets " + std::to_string(r.buckets) + " contradicts " +
                                (most < 1 ? "max_position_embeddings " : "max_relative_positions ") +

@@ -171,6 +171,7 @@ class LabelValuesTest(CommandTest):
         for label, advice in (
             ("85%", "write it without the percent sign"),
             ("1,234", "write a point as the decimal sign, and no commas between thousands"),
+            ("1e999", "its size is beyond that of a double"),
             ("1,234,567.5", "no commas between thousands"),
         ):
             data = self.lines([*forms["text"], label])

@@ -45,7 +45,8 @@ bool has_groups(std::string_view number) {
   return true;
 }
 
-std::optional<double> value_of(std::string number) {
+// Infinity if a double does not hold the number.
+std::optional<double> written_number(std::string number) {
   if (has_groups(number)) return std::nullopt;
   const size_t comma = number.find(',');
   if (comma != number.npos) {
@@ -57,8 +58,14 @@ std::optional<double> value_of(std::string number) {
   double value = 0;
   const char* const end = number.data() + number.size();
   const auto read = std::from_chars(number.data(), end, value);
-  const bool is_read = read.ec == std::errc() && read.ptr == end && std::isfinite(value);
-  return is_read ? std::optional(value) : std::nullopt;
+  if (read.ptr != end || (read.ec == std::errc() && !std::isfinite(value))) return std::nullopt;
+  if (read.ec == std::errc::result_out_of_range) return HUGE_VAL;
+  return read.ec == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<double> value_of(const std::string& number) {
+  const std::optional<double> written = written_number(number);
+  return written && std::isfinite(*written) ? written : std::nullopt;
 }
 
 // The word before a percent sign; nothing if it has none.
@@ -145,15 +152,17 @@ std::optional<uint64_t> whole_number_of(std::string_view word) {
 std::optional<double> real_number_of(std::string_view word) { return value_of(plain_number(word)); }
 
 bool looks_like_number(std::string_view word) {
-  const auto is_number = [](const std::string& text) { return has_groups(text) || value_of(text); };
+  const auto is_number = [](const std::string& text) { return has_groups(text) || written_number(text); };
   const auto percent = before_percent(word);
   return is_number(percent ? *percent : plain_number(word));
 }
 
 std::string why_unread(std::string_view word) {
   if (!looks_like_number(word) || real_number_of(word)) return {};
-  return before_percent(word) ? "write it without the percent sign"
-                              : "write a point as the decimal sign, and no commas between thousands";
+  if (before_percent(word)) return "write it without the percent sign";
+  return written_number(plain_number(word))
+             ? "its size is beyond that of a double"
+             : "write a point as the decimal sign, and no commas between thousands";
 }
 
 bool stands_for_no_number(std::string_view word) {

@@ -386,6 +386,7 @@ class QuestionsTest(CommandTest):
             rows = [
                 {"question": "What?", "context": "The red fox."},
                 {"question": "Who?", "context": "A fox."},
+                {"question": "Who is red?", "context": "The fox."},
             ]
             for row in rows:
                 row["answers"] = {"text": [], "answer_start": []}
@@ -393,7 +394,7 @@ class QuestionsTest(CommandTest):
             data = self.write("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
             self.refused(*words, data, expect=FAILED, says=['line 2, question "2"', f'"{field}" is empty'])
             output = self.run_command(*words, data, "--skip-bad-questions", "--overwrite").stdout
-            self.assertIn("1 text with a question and its context; 1 more left out: 1 bad", output)
+            self.assertIn("2 texts with a question and its context; 1 more left out: 1 bad", output)
         # A question that fills a sample.
         articles = self.articles(3)
         articles[1]["paragraphs"][0]["qas"][0]["question"] = "which " * 40

@@ -16,8 +16,8 @@ namespace {
 
 // Picoseconds. Longer steps are refused, so that sums of times do not saturate.
 constexpr uint64_t longest_step = size_limit / 4;
-// At most so many further offload choices are tried for each promising one. Nobody runs a plan that does not
-// fit; the first try gives nearly all of the gain.
+// The most further offload choices that are tried for each promising one. Nobody runs a plan that does not
+// fit, and its first try gives nearly all of the gain.
 constexpr size_t refinements = 24, refinements_of_misfit = 1;
 
 uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t steps, bool short_last) {

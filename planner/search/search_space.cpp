@@ -209,9 +209,8 @@ std::optional<Candidate> SearchSpace::fastest_without_kept_rows(uint64_t arena_b
   std::optional<Candidate> chosen = fastest_without_full_recompute(arena_bytes, to_beat);
   if (!full_recompute_) return chosen;
   // With host memory, candidates have no bound yet, so a plan that is no faster is of no use.
-  const bool has_bounds = request_.host_bytes == 0;
-  const std::optional<Candidate> full =
-      full_recompute_->fastest(arena_bytes, chosen && !has_bounds ? chosen->picoseconds : to_beat);
+  if (chosen && request_.host_bytes > 0) to_beat = chosen->picoseconds;
+  const std::optional<Candidate> full = full_recompute_->fastest(arena_bytes, to_beat);
   if (!chosen || !full) return chosen ? chosen : full;
   const uint64_t bound = std::min(chosen->bound_picoseconds, full->bound_picoseconds);
   if (full->picoseconds < chosen->picoseconds) chosen = full;

@@ -7,6 +7,7 @@
 
 #include "base/failure.h"
 #include "base/utf8.h"
+#include "data/label_words.h"
 #include "data/loss_marks.h"
 
 namespace command {
@@ -18,7 +19,7 @@ Json::Object message_of(std::string_view role, const std::string& content) {
   return {{"role", role}, {"content", content}};
 }
 
-bool is_empty(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+bool is_empty(std::string_view text) { return without_blanks(text).empty(); }
 
 // Whether one of these messages is the assistant's and is not empty: it has a text or a call of a tool.
 bool says_something(const JsonView& messages) {

@@ -58,9 +58,9 @@ std::optional<double> written_number(std::string number) {
   double value = 0;
   const char* const end = number.data() + number.size();
   const auto read = std::from_chars(number.data(), end, value);
-  if (read.ptr != end || (read.ec == std::errc() && !std::isfinite(value))) return std::nullopt;
+  if (read.ptr != end) return std::nullopt;
   if (read.ec == std::errc::result_out_of_range) return HUGE_VAL;
-  return read.ec == std::errc() ? std::optional(value) : std::nullopt;
+  return read.ec == std::errc() && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
 std::optional<double> value_of(const std::string& number) {

@@ -15,6 +15,7 @@
 #include "base/kept_options.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "data/label_words.h"
 #include "flags/number_checks.h"
 #include "tokenizer/unicode.h"
 
@@ -159,11 +160,9 @@ class QuestionReader {
   }
 
   bool has_texts(const Question& question) {
-    const auto is_empty = [](const std::string& text) {
-      return text.find_first_not_of(" \t\r\n") == std::string::npos;
-    };
-    if (is_empty(question.text)) return bad(question, "\"question\" is empty");
-    return !is_empty(*question.context) || bad(question, "\"context\" is empty");
+    if (without_blanks(question.text).empty()) return bad(question, "\"question\" is empty");
+    if (without_blanks(*question.context).empty()) return bad(question, "\"context\" is empty");
+    return true;
   }
 
   bool read_answers(const JsonView& view, Question& question) {
@@ -197,7 +196,7 @@ class QuestionReader {
 
   bool take_answer(const std::string& text, const JsonView& start, Question& question) {
     const std::string& context = *question.context;
-    if (text.find_first_not_of(" \t\r\n") == std::string::npos) return bad(question, "an answer is empty");
+    if (without_blanks(text).empty()) return bad(question, "an answer is empty");
     const auto shown = [](std::string_view of) { return json_quoted(shortened(of)); };
     if (!is_whole_number(start.raw()))
       start.fail(fmt::format("a whole number: where in the context its answer {} begins, found {}",

@@ -14,8 +14,8 @@ struct GreedyPacking {
 };
 
 // The lowest packing of several orders. Stops at the first packing that is no higher than `enough`. With more
-// than 4,096 blocks only one order is tried, longest lives first. If that takes too long, it is given up: the
-// height is then UINT64_MAX.
+// than 4,096 blocks only two orders are tried: longest lives first, then largest first. An order that takes
+// too long is given up. If both are, the height is UINT64_MAX.
 GreedyPacking pack_greedily(const Sections& sections, uint64_t enough);
 
 // Packs the blocks in the order in which they begin, each at the lowest offset that is free then. Much

@@ -286,6 +286,19 @@ TEST(LargePack, HugeSizesSaturate) {
   EXPECT_LT(above.bound, size_limit);
 }
 
+// Large buffers that live shortly, and small ones that live longer. By life, or as they begin, the small ones
+// get into the way of the large ones. By size, the best packing is found.
+TEST(LargePack, LargestFirstIsTried) {
+  Draw draw(13);
+  Intervals intervals;
+  for (int64_t i = 0; i < 3000; ++i) {
+    intervals.push_back({i, i + draw.from_to(1, 4), 1 << 20});
+    intervals.push_back({i, i + draw.from_to(2, 40), 1 << 17});
+  }
+  const Packing p = pack(intervals, {});
+  EXPECT_EQ(p.height, p.bound);
+}
+
 // Cancels at one of its check-ins, and measures the longest time between two of them.
 class Canceller final : public Supervisor {
  public:

@@ -206,28 +206,15 @@ std::optional<Candidate> OffloadSearch::fastest_with_live_bytes(uint64_t arena_b
 
 std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t to_beat) {
   if (micro_batches_.empty()) return std::nullopt;
-  uint64_t limit = arena_bytes;
-  std::optional<uint64_t> bound;  // of the first Pareto point; no plan that fits is faster
-  uint64_t first = 0, ahead = 0;  // `ahead`: how far the search has come from the first point
-  uint64_t step = 0;              // how many live bytes less the next point has; 0: the next point
-  for (int failed = 1; auto point = fastest_with_live_bytes(limit, to_beat, ahead); ++failed) {
-    if (!bound) bound = point->bound_picoseconds, first = point->picoseconds;
-    ahead = point->picoseconds - first;
-    if (sizes_.within(point->decisions, arena_bytes)) {
-      if (step > 0) improve(*point, arena_bytes, limit + step, ahead);
-      // A tighter budget gets the plan with the fewest live bytes. That plan may use variants that no Pareto
-      // point uses, and may be faster.
-      if (offload_.any() && with_fewest_live_bytes().picoseconds < point->picoseconds &&
-          sizes_.within(with_fewest_live_bytes().decisions, arena_bytes))
-        point = with_fewest_live_bytes();
-      point->bound_picoseconds = std::min(*bound, point->picoseconds);
-      return point;
-    }
-    limit = point->live_bytes - 1;
-    if (context_.effort == Effort::rough) return fastest_of_halves(arena_bytes, limit, *bound, to_beat);
-    if (!offload_.any() || failed < successive_points) continue;
-    step = step == 0 ? arena_bytes / first_step : 2 * step;
-    limit -= std::min(limit, step);
+  std::optional<uint64_t> bound;
+  if (std::optional<Candidate> point = fastest_point(arena_bytes, to_beat, bound)) {
+    // A tighter budget gets the plan with the fewest live bytes. That plan may use variants that no Pareto
+    // point uses, and may be faster.
+    if (offload_.any() && with_fewest_live_bytes().picoseconds < point->picoseconds &&
+        sizes_.within(with_fewest_live_bytes().decisions, arena_bytes))
+      point = with_fewest_live_bytes();
+    point->bound_picoseconds = std::min(*bound, point->picoseconds);
+    return point;
   }
   // No Pareto point fits. The plan with the fewest live bytes remains. smallest() could return another plan
   // only if that plan needs fewer bytes than its live bytes as counted (see
@@ -237,6 +224,31 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t t
   if (last.picoseconds >= to_beat || !sizes_.within(last.decisions, arena_bytes)) return std::nullopt;
   last.bound_picoseconds = bound.value_or(last.picoseconds);
   return last;
+}
+
+std::optional<Candidate> OffloadSearch::fastest_point(uint64_t arena_bytes, uint64_t to_beat) {
+  std::optional<uint64_t> bound;
+  return micro_batches_.empty() ? std::nullopt : fastest_point(arena_bytes, to_beat, bound);
+}
+
+std::optional<Candidate> OffloadSearch::fastest_point(uint64_t arena_bytes, uint64_t to_beat,
+                                                      std::optional<uint64_t>& bound) {
+  uint64_t limit = arena_bytes;
+  uint64_t first = 0, ahead = 0;  // `ahead`: how far the search has come from the first point
+  uint64_t step = 0;              // how many live bytes less the next point has; 0: the next point
+  for (int failed = 1; auto point = fastest_with_live_bytes(limit, to_beat, ahead); ++failed) {
+    if (!bound) bound = point->bound_picoseconds, first = point->picoseconds;
+    ahead = point->picoseconds - first;
+    if (sizes_.within(point->decisions, arena_bytes)) {
+      if (step > 0) improve(*point, arena_bytes, limit + step, ahead);
+      return point;
+    }
+    limit = point->live_bytes - 1;
+    if (!offload_.any() || failed < successive_points) continue;
+    step = step == 0 ? arena_bytes / first_step : 2 * step;
+    limit -= std::min(limit, step);
+  }
+  return std::nullopt;
 }
 
 void OffloadSearch::improve(Candidate& best, uint64_t arena_bytes, uint64_t high, uint64_t ahead) {
@@ -251,27 +263,6 @@ void OffloadSearch::improve(Candidate& best, uint64_t arena_bytes, uint64_t high
     low = limit + 1;
     if (point) best = std::move(*point);
   }
-}
-
-std::optional<Candidate> OffloadSearch::fastest_of_halves(uint64_t arena_bytes, uint64_t high, uint64_t bound,
-                                                          uint64_t to_beat) {
-  if (!smallest_fits(arena_bytes)) return std::nullopt;
-  Candidate best =
-      sizes_.within(with_fewest_live_bytes().decisions, arena_bytes) ? with_fewest_live_bytes() : *smallest();
-  uint64_t low = best.live_bytes + 1;
-  for (int n = 0; n < halvings(context_.effort) && low <= high; ++n) {
-    const uint64_t limit = low + (high - low) / 2;
-    std::optional<Candidate> point = fastest_with_live_bytes(limit, to_beat);
-    if (point && !sizes_.within(point->decisions, arena_bytes)) {
-      high = point->live_bytes - 1;
-      continue;
-    }
-    low = limit + 1;
-    if (point && point->picoseconds < best.picoseconds) best = std::move(*point);
-  }
-  if (best.picoseconds >= to_beat) return std::nullopt;
-  best.bound_picoseconds = bound;
-  return best;
 }
 
 uint64_t OffloadSearch::fewest_live_bytes(int64_t m) {

@@ -16,9 +16,6 @@ namespace {
 
 // Picoseconds. Longer steps are refused, so that sums of times do not saturate.
 constexpr uint64_t longest_step = size_limit / 4;
-// The most further offload choices that are tried for each promising one. Nobody runs a plan that does not
-// fit, and its first try gives nearly all of the gain.
-constexpr size_t refinements = 24, refinements_of_misfit = 1;
 
 uint64_t copied_bytes(const Graph& graph, const Programs& programs, int64_t steps, bool short_last) {
   auto of = [&](const Program& p) {
@@ -256,7 +253,7 @@ static Result<Plan> answer(const GraphSource& source, const Request& request,
   }
   const uint64_t most = plan.fits ? arena_budget : chosen->arena(found->decisions);
   // Plans of advice are refined, too: a line has to name the figures of the plan that it leads to.
-  found = chosen->refined(std::move(*found), most, plan.fits ? refinements : refinements_of_misfit);
+  found = chosen->refined(std::move(*found), most);
   // A plan that is not shown needs no bound.
   if (alternatives) found = chosen->with_bound(std::move(*found), most);
   if (wanted.programs) fill_plan(plan, *chosen, *found, reserve, budget, alternatives != nullptr);

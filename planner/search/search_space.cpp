@@ -18,6 +18,10 @@ constexpr int64_t dense_micro_batches = 1024;
 // copies of the update always cost time. Copies of a micro-step are mostly free (they run while ops compute)
 // or far too slow, so two steps are enough.
 constexpr int state_steps = 8, block_steps = 2;
+// The most further offload choices that are tried for each promising one.
+constexpr size_t refinements = 24;
+// Each has to save at least this part of the step: smaller gains are not worth the time to find them.
+constexpr uint64_t least_gain = 1024;
 
 std::vector<int64_t> micro_batches(const Request& request) {
   const int64_t batch = request.global_batch;
@@ -309,13 +313,13 @@ std::optional<Candidate> SearchSpace::fastest_without_full_recompute(uint64_t ar
   return best;
 }
 
-Candidate SearchSpace::refined(Candidate best, uint64_t arena_bytes, size_t most) {
+Candidate SearchSpace::refined(Candidate best, uint64_t arena_bytes) {
   if (!bound_) return best;
   if (SearchSpace* const others = keeping_rows())
-    return best.decisions.keeps_rows ? others->refined(std::move(best), arena_bytes, most) : best;
+    return best.decisions.keeps_rows ? others->refined(std::move(best), arena_bytes) : best;
   for (const OffloadBound::Corner& corner : bound_->promising(arena_bytes, best.picoseconds))
-    refine(corner, arena_bytes, most, best);
-  return full_recompute_ ? full_recompute_->refined(std::move(best), arena_bytes, most) : best;
+    refine(corner, arena_bytes, best);
+  return full_recompute_ ? full_recompute_->refined(std::move(best), arena_bytes) : best;
 }
 
 Candidate SearchSpace::with_bound(Candidate best, uint64_t arena_bytes) {
@@ -342,21 +346,21 @@ Candidate SearchSpace::with_bound(Candidate best, uint64_t arena_bytes) {
 bool SearchSpace::improves(const OffloadBound::Corner& to, uint64_t arena_bytes, Candidate& best) {
   const Offload offload = bound_->offload(to);
   if (request_.gradient_hook && offload[Offloaded::gradients] > 0) return false;
+  const uint64_t to_beat = best.picoseconds - best.picoseconds / least_gain;
   if (std::any_of(choices_.begin(), choices_.end(),
                   [&](const OffloadChoice& c) { return c.figures.offload == offload; }) ||
-      bound_->of_cell_by_search(to, to, arena_bytes, best.picoseconds) >= best.picoseconds)
+      bound_->of_cell_by_search(to, to, arena_bytes, to_beat) >= to_beat)
     return false;
   // It stays on the list, so that a looser budget gets no slower plan.
   choices_.push_back({bound_->measure(offload), nullptr});
-  std::optional<Candidate> found = search_of(choices_.size() - 1).fastest(arena_bytes, best.picoseconds);
+  std::optional<Candidate> found = search_of(choices_.size() - 1).fastest_point(arena_bytes, to_beat);
   if (!found) return false;
   best = std::move(*found);
   return true;
 }
 
-void SearchSpace::refine(const OffloadBound::Corner& promising, uint64_t arena_bytes, size_t most,
-                         Candidate& best) {
-  const size_t most_choices = choices_.size() + most;
+void SearchSpace::refine(const OffloadBound::Corner& promising, uint64_t arena_bytes, Candidate& best) {
+  const size_t most_choices = choices_.size() + refinements;
   const auto tries = [&](const OffloadBound::Corner& to) {
     return choices_.size() < most_choices && improves(to, arena_bytes, best);
   };
@@ -368,9 +372,9 @@ void SearchSpace::refine(const OffloadBound::Corner& promising, uint64_t arena_b
   }
   for (const int step : {4, -4, 2, -2, 1, -1})
     for (size_t d = 0; d < OffloadBound::dimensions; ++d)
-      for (;;) {
+      for (int way = step;; way *= 2) {
         OffloadBound::Corner to = bound_->corner(best.decisions.offload);
-        to[d] = std::clamp(to[d] + step, 0, bound_->most_parts(d));
+        to[d] = std::clamp(to[d] + way, 0, bound_->most_parts(d));
         if (!tries(to)) break;
       }
 }

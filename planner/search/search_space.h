@@ -52,9 +52,8 @@ class SearchSpace {
   std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX);
   // Whether bounds leave it open that fastest() takes less than so many picoseconds. Quicker than fastest().
   bool may_beat(uint64_t picoseconds, uint64_t arena_bytes);
-  // Returns `best`, an answer of fastest(), or a faster plan if bounds show where to look for one. Tries at
-  // most `most` further offload choices for each promising one.
-  Candidate refined(Candidate best, uint64_t arena_bytes, size_t most);
+  // Returns `best`, an answer of fastest(), or a faster plan if bounds show where to look for one.
+  Candidate refined(Candidate best, uint64_t arena_bytes);
   // Returns `best`, an answer of refined(), with its bound.
   Candidate with_bound(Candidate best, uint64_t arena_bytes);
   // Whether every micro-batch is too large: its tensors would take more than 2^56 bytes.
@@ -128,9 +127,9 @@ class SearchSpace {
   // Tries a choice that is not on the list. Whether it gives a faster plan than `best`, which it then
   // becomes.
   bool improves(const OffloadBound::Corner& to, uint64_t arena_bytes, Candidate& best);
-  // Tries choices between that of `best` and another one, and then the neighbours of the best; at most
-  // `most` choices.
-  void refine(const OffloadBound::Corner& promising, uint64_t arena_bytes, size_t most, Candidate& best);
+  // Tries choices between that of `best` and another one, and then the neighbours of the best. Where one
+  // gains, the next lies twice as far.
+  void refine(const OffloadBound::Corner& promising, uint64_t arena_bytes, Candidate& best);
   // How the bound of a node was computed. sums: from sums of times or bytes. first_search: by the relaxation
   // in the search that offloads nothing. own_search: by the choice's own search.
   enum class BoundFrom { sums, first_search, own_search };

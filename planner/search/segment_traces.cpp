@@ -91,7 +91,8 @@ class TraceKey {
     const Op& op = graph_.op(index);
     add_operands(op);
     add(op.fused);
-    add_equal(graph_.rows_of(op));
+    add(of_rows_.try_emplace(graph_.rows_of(op), static_cast<int64_t>(of_rows_.size())).first->second);
+    add_in_place(op);
     // Whether the op has scratch memory, alone or with the fused op before it.
     const OpRow& row = op_row(op.kind);
     for (const int64_t rows : {int64_t{0}, rows_.tile, rows_.last_tile})
@@ -109,16 +110,28 @@ class TraceKey {
                               : producer < 0 ? -1
                                              : -2}})
       add(x);
-    // An output takes the memory of an input only if both have the same bytes.
-    add_equal(static_cast<int64_t>(t.bytes(1)));
-    if (!is_inner(segment_.feed_forward, tensor)) return;
-    for (const int64_t rows : {rows_.tile, rows_.last_tile})
-      add_equal(static_cast<int64_t>(size_mul(t.row_bytes(), static_cast<uint64_t>(rows))));
   }
 
-  // Adds which of the numbers given before are equal to this one.
-  void add_equal(int64_t number) {
-    add(equal_.try_emplace(number, static_cast<int64_t>(equal_.size())).first->second);
+  // An output takes the memory of an input only if both have the same bytes: without tiles, in a tile, and in
+  // the last one.
+  void add_in_place(const Op& op) {
+    for (const InPlace pair : op_row(op.kind).in_place) {
+      if (pair.output < 0 || static_cast<size_t>(pair.output) >= op.outputs.size() ||
+          static_cast<size_t>(pair.input) >= op.inputs.size())
+        continue;
+      const int input = op.inputs[static_cast<size_t>(pair.input)],
+                output = op.outputs[static_cast<size_t>(pair.output)];
+      for (const int64_t rows : {int64_t{0}, rows_.tile, rows_.last_tile})
+        add(input >= 0 && output >= 0 && bytes_of(input, rows) == bytes_of(output, rows));
+    }
+  }
+
+  // Bytes of a tensor in a tile of so many rows; 0: without tiles.
+  uint64_t bytes_of(int tensor, int64_t rows) const {
+    const Tensor& t = graph_.at(tensor);
+    return rows > 0 && is_inner(segment_.feed_forward, tensor)
+               ? size_mul(t.row_bytes(), static_cast<uint64_t>(rows))
+               : t.bytes(1);
   }
 
   const Graph& graph_;
@@ -127,7 +140,7 @@ class TraceKey {
   const TraceRows rows_;
   const int threads_;
   const LocalNumbers local_;
-  std::map<int64_t, int64_t> equal_;
+  std::map<int64_t, int64_t> of_rows_;  // numbers of rows, in the order of the ops that have them
   std::vector<int64_t> numbers_;
 };
 

@@ -269,7 +269,7 @@ TEST(SearchSpace, BoundsShowWhereFasterPlansAre) {
       const uint64_t bytes = least + (most - least) / 4 * static_cast<uint64_t>(step);
       const auto found = space.fastest(bytes);
       ASSERT_TRUE(found);
-      const Candidate better = space.with_bound(space.refined(*found, bytes, 24), bytes);
+      const Candidate better = space.with_bound(space.refined(*found, bytes), bytes);
       EXPECT_LE(better.picoseconds, found->picoseconds) << seed;
       EXPECT_LE(better.bound_picoseconds, better.picoseconds) << seed;
       EXPECT_GT(better.bound_picoseconds, 0u) << seed;

@@ -88,17 +88,21 @@ Result<RelativeConfig> parse_relative(const Json& json, RelativeConfig r) {
   r.span = r.buckets > 0 ? r.buckets : r.most;
   r.shares_matrices = shares;
   r.has_norm = std::find(norms.begin(), norms.end(), "layer_norm") != norms.end();
+  if (r.most < 1)
+    return unsupported_setting("max_position_embeddings " + std::to_string(r.most) +
+                               ": expected at least 1, since max_relative_positions is not set");
   if (r.span < 1 || r.span > 65536)
     return unsupported_setting("max_relative_positions and position_buckets give a table of " +
                                std::to_string(r.span) + " positions: expected 1 to 65536");
   if (r.most > 65536)
     return unsupported_setting("distances up to " + std::to_string(r.most) +
                                " are not supported: expected at most 65536");
-  if (r.buckets == 1 || (r.buckets > 0 && r.most - 1 <= r.buckets / 2))
+  if (r.buckets == 1) return unsupported_setting("position_buckets 1: expected at least 2 buckets, or none");
+  if (r.buckets > 0 && r.most - 1 <= r.buckets / 2)
     return unsupported_setting("position_buckets " + std::to_string(r.buckets) + " contradicts " +
                                (most < 1 ? "max_position_embeddings " : "max_relative_positions ") +
-                               std::to_string(r.most) + ": expected at least 2 buckets, and half of them " +
-                               "less than " + std::to_string(r.most - 1));
+                               std::to_string(r.most) + ": expected at least " +
+                               std::to_string(r.buckets / 2 + 2));
   // The kernels take tables whose row grows by at most one from one distance to the next.
   const std::vector<int32_t> rows = relative_rows(r, r.most + 2);
   for (size_t k = 1; k < rows.size(); ++k)

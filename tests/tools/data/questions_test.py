@@ -408,7 +408,10 @@ class QuestionsTest(CommandTest):
         twice[1]["paragraphs"][0]["qas"][0]["id"] = twice[0]["paragraphs"][0]["qas"][0]["id"]
         missing = self.articles(2)
         del missing[1]["paragraphs"][0]["qas"][0]["answers"]
-        for articles, says in ((twice, "the id is there twice"), (missing, '"answers" is missing')):
+        null = self.articles(2)
+        null[1]["paragraphs"][0]["qas"][0]["answers"] = None
+        no_answers = '"answers" is missing or null'
+        for articles, says in ((twice, "the id is there twice"), (missing, no_answers), (null, no_answers)):
             self.refused(*words, self.squad(articles, "damaged.json"), says=["damaged.json, article 2", says])
         self.refused(
             *words,
@@ -449,3 +452,20 @@ class QuestionsTest(CommandTest):
             expect=USAGE,
             says=["are for questions (--task spans)"],
         )
+        # A model with labels classifies texts.
+        out = self.path("labels")
+        self.run_command("train", "--model", model, "--data", labels, "--seq", 32, *words[:-1], out)
+        rows = self.rows(self.articles(4))
+        for asked in (data, rows):
+            self.refused(
+                "classify",
+                "--model",
+                out,
+                "--data",
+                asked,
+                says=["has questions about contexts", "labels does not find answers"],
+            )
+        texts = self.run_command(
+            "classify", "--model", out, "--data", rows, "--text-field", "question"
+        ).stdout
+        self.assertEqual(len(texts.splitlines()), 8)

@@ -168,7 +168,7 @@ class QuestionReader {
   bool read_answers(const JsonView& view, Question& question) {
     const JsonView answers = view.at("answers"), impossible = view.at("is_impossible");
     if (answers.is_null() && impossible.is_null())
-      throw Failure(exit_failed, fmt::format("{}: \"answers\" is missing", question.place));
+      throw Failure(exit_failed, fmt::format("{}: \"answers\" is missing or null", question.place));
     struct Given {
       std::string text;
       JsonView start;

@@ -1,6 +1,8 @@
 #include "planner/pack/greedy.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "kernels/contract/sizes.h"
@@ -37,6 +39,12 @@ Key by_size(const Block& b) { return b.size; }
 Key by_area(const Block& b) { return by_life(b) * b.size; }
 Key by_start(const Block& b) { return static_cast<Key>(INT32_MAX - b.first); }
 Key by_end(const Block& b) { return static_cast<Key>(b.end); }
+// By powers of two of the size, then by start.
+Key by_class(const Block& b) { return static_cast<Key>(std::bit_width(b.size)) << 64 | by_start(b); }
+Key by_size_and_end(const Block& b) { return by_size(b) << 64 | by_end(b); }
+Key by_size_and_life(const Block& b) {
+  return static_cast<Key>(std::sqrt(static_cast<double>(b.end - b.first)) * 0x1p16) * b.size;
+}
 
 // Has the same functions as Occupancy, but scans all blocks placed so far. This is faster if they are few.
 class PlacedList {
@@ -193,25 +201,28 @@ GreedyPacking pack_by_begin(const Sections& sections) {
 
 GreedyPacking pack_greedily(const Sections& sections, uint64_t enough) {
   GreedyPacking best, trial;
-  const bool has_many = sections.blocks.size() > blocks_for_all_orders;
+  const bool has_many = sections.blocks.size() > blocks_for_all_orders,
+             is_small = sections.blocks.size() <= blocks_for_a_list;
   struct Order {
     Key (*key)(const Block&);
     uint64_t most_steps = UINT64_MAX;  // for a block
   };
-  // Of 211 large programs that missed their limit by life, 153 met it by size.
+  // Measured on programs of random requests. Of 211 with many blocks that missed their limit by life, 153 met
+  // it by size. Of 463 with fewer, 282 met it by life, size, area, start, end or in pack_fullest_first; the
+  // orders below take three quarters of the time, and 301 met it.
   const std::vector<Order> orders =
-      has_many ? std::vector<Order>{{by_life, most_steps_by_life}, {by_size, most_steps_by_size}}
-               : std::vector<Order>{{by_life}, {by_size}, {by_area}, {by_start}, {by_end}};
+      has_many   ? std::vector<Order>{{by_life, most_steps_by_life}, {by_size, most_steps_by_size}}
+      : is_small ? std::vector<Order>{{by_life}, {by_size}, {by_area}, {by_start}, {by_end}}
+                 : std::vector<Order>{{by_class}, {by_size_and_life}, {by_area}, {by_size_and_end}};
   for (const auto& [key, most_steps] : orders) {
     const std::vector<int> order = sorted_sections(sections, key);
-    const bool lower = order.size() <= blocks_for_a_list
-                           ? pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)
-                           : pack_in_order(sections, order, best.height, Occupancy(sections.count), trial,
-                                           size_mul(most_steps, order.size()));
+    const bool lower = is_small ? pack_in_order(sections, order, best.height, PlacedList(order.size()), trial)
+                                : pack_in_order(sections, order, best.height, Occupancy(sections.count),
+                                                trial, size_mul(most_steps, order.size()));
     if (lower) std::swap(best, trial);
     if (best.height <= enough) return best;
   }
-  if (sections.blocks.size() > blocks_for_a_list && !has_many) pack_fullest_first(sections, enough, best);
+  if (!is_small && !has_many) pack_fullest_first(sections, enough, best);
   return best;
 }
 

@@ -14,10 +14,11 @@ struct Placement {
   uint64_t bound = 0;             // no placement is lower; at least the largest sum of sizes alive at once
 };
 
-// Packs the intervals, which takes a few milliseconds. The search is limited by a number of decisions, not by
-// a clock, so it is deterministic. Sizes must be multiples of the alignment. If the greedy orders find a
-// packing of at most `enough` bytes, the search ends, although a better one may exist. `enough` does not
-// change whether the result fits a limit of at least `enough` bytes.
+// Packs the intervals. This takes a few milliseconds, or up to about 0.2 s if there are thousands and no
+// greedy order comes near the bound. The search is limited by a number of decisions, not by a clock, so it is
+// deterministic. Sizes must be multiples of the alignment. If the greedy orders find a packing of at most
+// `enough` bytes, the search ends, although a better one may exist. `enough` does not change whether the
+// result fits a limit of at least `enough` bytes.
 Placement place(const std::vector<Interval>& intervals, uint64_t enough = 0);
 
 // Sets the offsets of a program's buffers, and its end, by `place`. `enough` is counted from the start of the

@@ -57,7 +57,7 @@ class OffloadSearch {
   // The fastest plan whose arena takes at most this many bytes. Empty if no plan fits, or none takes less
   // time than `to_beat`.
   std::optional<Candidate> fastest(uint64_t arena_bytes, uint64_t to_beat = UINT64_MAX);
-  // The same among Pareto points only. Quicker than fastest(), and seldom slower plans.
+  // The same among Pareto points only. Quicker than fastest(), and its plan is seldom slower.
   std::optional<Candidate> fastest_point(uint64_t arena_bytes, uint64_t to_beat);
   // A lower bound of the picoseconds of every plan within the bytes. UINT64_MAX if it is not below `limit`,
   // or no plan fits. Quicker for lower limits.

@@ -17,7 +17,8 @@ namespace {
 // others, which then take too long.
 constexpr size_t blocks_for_all_orders = 4096;
 // An order of so many blocks is given up if it takes more steps (occupancy.h) for a block than this: a pass
-// of skyline.h is then faster and packs lower. The order by size takes about 60 steps in programs of plans.
+// of skyline.h is then faster and packs lower. In programs of plans, the order by size takes about 60 steps
+// for a block.
 constexpr uint64_t most_steps_by_life = 4096, most_steps_by_size = 512;
 // pack_by_begin passes or moves at most so many free ranges for a block, on average.
 constexpr size_t most_ranges_of_a_block = 64;

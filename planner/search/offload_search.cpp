@@ -228,7 +228,7 @@ std::optional<Candidate> OffloadSearch::fastest(uint64_t arena_bytes, uint64_t t
 
 std::optional<Candidate> OffloadSearch::fastest_point(uint64_t arena_bytes, uint64_t to_beat) {
   std::optional<uint64_t> bound;
-  return micro_batches_.empty() ? std::nullopt : fastest_point(arena_bytes, to_beat, bound);
+  return fastest_point(arena_bytes, to_beat, bound);
 }
 
 std::optional<Candidate> OffloadSearch::fastest_point(uint64_t arena_bytes, uint64_t to_beat,

@@ -20,7 +20,8 @@ constexpr int64_t dense_micro_batches = 1024;
 constexpr int state_steps = 8, block_steps = 2;
 // The most further offload choices that are tried for each promising one.
 constexpr size_t refinements = 24;
-// Each has to save at least this part of the step: smaller gains are not worth the time to find them.
+// A further choice has to save at least this part of the step: smaller gains are not worth the time to find
+// them.
 constexpr uint64_t least_gain = 1024;
 
 std::vector<int64_t> micro_batches(const Request& request) {
@@ -372,9 +373,9 @@ void SearchSpace::refine(const OffloadBound::Corner& promising, uint64_t arena_b
   }
   for (const int step : {4, -4, 2, -2, 1, -1})
     for (size_t d = 0; d < OffloadBound::dimensions; ++d)
-      for (int way = step;; way *= 2) {
+      for (int distance = step;; distance *= 2) {
         OffloadBound::Corner to = bound_->corner(best.decisions.offload);
-        to[d] = std::clamp(to[d] + way, 0, bound_->most_parts(d));
+        to[d] = std::clamp(to[d] + distance, 0, bound_->most_parts(d));
         if (!tries(to)) break;
       }
 }

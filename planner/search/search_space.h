@@ -124,8 +124,8 @@ class SearchSpace {
   uint64_t least_arena();
   OffloadSearch& search_of(size_t choice);
   OffloadSearch* search_with(const Offload& offload);  // null if the choice is not on the list
-  // Tries a choice that is not on the list. Whether it gives a plan that is faster than `best` by enough;
-  // that plan then becomes `best`.
+  // Tries a choice that is not on the list. If its plan is faster than `best` by enough, it replaces `best`,
+  // and the result is true.
   bool improves(const OffloadBound::Corner& to, uint64_t arena_bytes, Candidate& best);
   // Tries choices between that of `best` and another one, and then the neighbours of the best. Where one
   // gains, the next lies twice as far.

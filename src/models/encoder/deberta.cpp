@@ -91,7 +91,7 @@ Result<RelativeConfig> parse_relative(const Json& json, RelativeConfig r) {
   if (r.most < 1)
     return unsupported_setting("max_position_embeddings " + std::to_string(r.most) +
                                ": expected at least 1, since max_relative_positions is not set");
-  if (r.span < 1 || r.span > 65536)
+  if (r.span > 65536)
     return unsupported_setting("max_relative_positions and position_buckets give a table of " +
                                std::to_string(r.span) + " positions: expected 1 to 65536");
   if (r.most > 65536)

@@ -286,8 +286,8 @@ TEST(LargePack, HugeSizesSaturate) {
   EXPECT_LT(above.bound, size_limit);
 }
 
-// Large buffers that live shortly, and small ones that live longer. By life, or as they begin, the small ones
-// get into the way of the large ones. By size, the best packing is found.
+// Large buffers with short lives, and small ones that live longer. In the order of their lives or of their
+// beginnings, the small ones get in the way of the large ones. Largest first, the packing is optimal.
 TEST(LargePack, LargestFirstIsTried) {
   Draw draw(13);
   Intervals intervals;

@@ -334,9 +334,7 @@ struct ClassifyCommand {
       if (all.empty()) throw Failure(exit_usage, "--text or --data is required: the texts to classify");
       return all;
     }
-    if (!fields.text_given && holds_questions(source, false))
-      throw Failure(exit_failed, fmt::format("{}: has questions about contexts, and {} does not find answers",
-                                             source.name(), model.source));
+    if (!fields.text_given && holds_questions(source, false)) refuse_questions(source, model.source);
     for (LabelledText& text : source.is_table() || source.holds_objects()
                                   ? read_labelled(source, fields, ReadPurpose::answers)
                                   : read_lines(source))

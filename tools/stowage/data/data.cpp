@@ -172,9 +172,7 @@ std::optional<Examples> questions_of(const DataFlags& flags, const DataSource& d
                   fmt::format("{}: the model finds answers in contexts: expected SQuAD's JSON, or JSON of "
                               "{{\"question\": …, \"context\": …, \"answers\": …}}",
                               path));
-  if (about.task != STW_TASK_SPANS)
-    throw Failure(exit_failed, fmt::format("{}: has questions about contexts, and {} does not find answers",
-                                           path, request.flags.source));
+  if (about.task != STW_TASK_SPANS) refuse_questions(data, request.flags.source);
   Questions questions = read_questions(data, true, flags.questions.skips_bad);
   return question_examples(question_set(std::move(questions), flags.questions, request.tokenization, about,
                                         request.sequence, path),

@@ -247,6 +247,11 @@ bool holds_questions(const DataSource& data, bool is_asked_for) {
   return found;
 }
 
+void refuse_questions(const DataSource& data, const std::string& model) {
+  throw Failure(exit_failed, fmt::format("{}: has questions about contexts, and {} does not find answers",
+                                         data.name(), model));
+}
+
 Questions read_questions(const DataSource& data, bool with_answers, bool skips_bad) {
   QuestionReader reader(with_answers, skips_bad);
   data.for_objects([&](std::string_view object, const std::string& place) {

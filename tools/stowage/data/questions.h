@@ -55,6 +55,8 @@ struct Questions {
 // Whether the data is questions: JSON whose first object is an article of SQuAD, or has a question and a
 // context. Unless `is_asked_for`, it also has answers, and no member of other kinds of examples.
 bool holds_questions(const DataSource& data, bool is_asked_for);
+// Throws the Failure for such data if the model does not find answers.
+[[noreturn]] void refuse_questions(const DataSource& data, const std::string& model);
 
 // Throws a Failure that names the line and the id if a question is damaged or has no id of its own. Bad
 // questions have an answer outside of the context, one that differs from the context at its place, or
